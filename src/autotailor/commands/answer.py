@@ -12,6 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from autotailor.commands.paths import given_path
+from autotailor.ir.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,13 +59,14 @@ def table(title: str, *headings: str, numbers: tuple[str, ...] = ()) -> Table:
     """A table for people.
 
     Args:
-        title: above the table.
+        title: above the table; it becomes printable.
         headings: of the columns.
         numbers: headings of columns whose cells stand at the right.
     """
+    from rich.markup import escape
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    made = Table(title=escape(printable(title)), title_justify="left", box=None, padding=(0, 2, 0, 0))
     for heading in headings:
         justify = "right" if heading in numbers else "left"
         made.add_column(heading, overflow="fold", justify=justify, no_wrap=heading != headings[-1])  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotailor.commands.paths import given_path
-from autotailor.ir.errors import AutoTailorError
+from autotailor.ir.errors import AutoTailorError, printable
 
 if TYPE_CHECKING:
     from autotailor.profiling.table.store import Store
@@ -52,6 +52,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def show(options: argparse.Namespace) -> None:
     """Prints a line for each device; raises LutCommandError where the store is missing."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     columns = ("fingerprint", "device", "runtime", "operators", "last (UTC)")
@@ -63,12 +64,17 @@ def show(options: argparse.Namespace) -> None:
         version = f"{runtime.get('name')} {runtime.get('version')}, threads {facts.get('threads')}"
         last = known.last[: len("2026-01-31T12:00")].replace("T", " ")
         table.add_row(
-            known.fingerprint.id, str(what), f"{version}, {facts.get('precision')}", f"{known.operators:,}", last
+            known.fingerprint.id,
+            escape(printable(what)),
+            escape(printable(f"{version}, {facts.get('precision')}")),
+            f"{known.operators:,}",
+            last,
         )
     Console().print(table)
     for known in devices:
         for source, count in known.sources.items():
-            print(f"{known.fingerprint.id}: {count:,} operators were imported from {source or 'an unknown file'}")
+            origin = printable(source or "an unknown file")
+            print(f"{known.fingerprint.id}: {count:,} operators were imported from {origin}")
 
 
 def write(options: argparse.Namespace) -> None:
@@ -81,7 +87,7 @@ def write(options: argparse.Namespace) -> None:
         lut.write(options.path)
     except OSError as error:
         raise LutCommandError(f"{options.path}: cannot be written ({error.strerror}); name another file") from error
-    print(f"{options.path}: {len(lut):,} operators of device {chosen}")
+    print(printable(f"{options.path}: {len(lut):,} operators of device {chosen}"))
 
 
 def read(options: argparse.Namespace) -> None:
@@ -91,7 +97,8 @@ def read(options: argparse.Namespace) -> None:
 
     lut = LUT.read(options.path)
     counted = Store(options.store).merge(lut, str(options.path.resolve()))
-    print(f"{options.path}: {len(lut):,} operators of device {lut.fingerprint} imported, {counted:,} of them are new")
+    found = f"{len(lut):,} operators of device {lut.fingerprint} imported, {counted:,} of them are new"
+    print(printable(f"{options.path}: {found}"))
 
 
 def remove(options: argparse.Namespace) -> None:
@@ -113,7 +120,7 @@ def remove(options: argparse.Namespace) -> None:
     if not found:
         raise LutCommandError(f"LUT store {store.path}: no measurement matches; see `python -m autotailor lut list`")
     for part in found:
-        names = ", ".join(Path(source).name or "an unknown file" for source in part.sources)
+        names = printable(", ".join(Path(source).name or "an unknown file" for source in part.sources))
         tables = f"{part.imported:,} rows imported from {names}" if part.imported else "no imported rows"
         print(
             f"device {part.fingerprint}: {part.operators:,} operators: {part.visits:,} measurements made here, {tables}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
 from autotailor.commands.paths import given_text
+from autotailor.ir.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,9 +60,9 @@ def run(options: argparse.Namespace) -> None:
         return
     _show(predictions)
     for name, metric in opened.metrics.items():
-        print(f"{name} from {metric.source}")
+        print(printable(f"{name} from {metric.source}"))
     for name, reason in unknown.items():
-        print(f"{name} is not known: {reason}")
+        print(printable(f"{name} is not known: {reason}"))
     for agreement in agreements:
         print(_said(agreement))
 

@@ -43,6 +43,19 @@ def test_a_table_goes_from_one_store_into_another(tmp_path: Path, capsys: pytest
     assert re.search(rf"{device.id}.*a processor.*ncnn 1.*3 .* \d{{4}}-\d\d-\d\d \d\d:\d\d ", capsys.readouterr().out)
 
 
+def test_names_of_others_do_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    device = measured(tmp_path / "theirs", 1, cpu="[/]evil\x1b[2J")
+    table = tmp_path / "t\x1b.csv"
+    for folder, *command in (("theirs", "export", device.id, str(table)), ("ours", "import", str(table))):
+        assert main(["lut", "--store", str(tmp_path / folder), *command]) == 0
+    assert main(["lut", "--store", str(tmp_path / "ours"), "list"]) == 0
+    assert main(["lut", "--store", str(tmp_path / "ours"), "remove", "--imported", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "t\\x1b.csv" in said
+    assert "[/]evil\\x1b[2J" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -9,11 +9,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import autotailor
 from autotailor.__main__ import main
+from autotailor.commands import predict
 
 
 def test_json_is_one_object_and_all_of_the_answer(finished_run: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -34,6 +36,12 @@ def test_people_see_every_export_with_units_and_sources(finished_run: Path, caps
     ]  # fmt: skip
     assert "latency from lut.csv" in printed
     assert "energy is not known" in printed
+
+
+def test_names_in_a_runs_tables_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    subnet = SimpleNamespace(id="s1")
+    predict._show([SimpleNamespace(subnet=subnet, names=["[/]\x1b[2J"], weights=None, predicted={}, measured={})])  # type: ignore[list-item]
+    assert "SubNet s1 ([/]\\x1b[2J)" in capsys.readouterr().out
 
 
 def test_a_narrow_terminal_cuts_no_digits(

@@ -68,10 +68,11 @@ def test_a_failed_run_names_the_stage_the_end_of_its_log_and_the_remedy(
 ) -> None:
     write(tmp_path, "failed", {"finetune": "failed", "search": "waiting"}, ended=time.time())
     record(tmp_path, "finetune", ended=1005.0, outcome="failed")
-    log = "\n".join([*map(str, range(50)), "Error in rule finetune: lr is too high; lower finetune.lr", ""])
+    log = "\n".join([*map(str, range(50)), "\x1b[2J", "Error in rule finetune: lr is too high; lower finetune.lr", ""])
     (tmp_path / "logs" / "m" / "finetune.log").write_text(log)
     assert main(["status", "--folder", str(tmp_path)]) == 0
     said = capsys.readouterr().out
+    assert "\n    \\x1b[2J\n" in said, "a log may quote names that steer a terminal"
     assert "failed in finetune: 0 of 2 stages are done" in said
     assert "    Error in rule finetune: lr is too high; lower finetune.lr" in said
     assert "    30\n" not in said, "only the end of the log"

@@ -58,6 +58,7 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
         "",
         *class_lines(own.classes),
         *own.rare_lines(),
+        *own.transparent_lines(),
         *data_lines(own, prepared, measured, side, is_assumed=_side_is_assumed(options)),
         "",
         *SPACE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_WORKERS = 8
 LISTED = 24  # classes
+LOOKED_AT = 2000  # pictures, for transparency
 RARE = 5  # times as many pictures that another class has, from which on a class is said to be rare
 IMAGENET_CROP = 0.875
 Triple = tuple[float, float, float]
@@ -81,7 +83,8 @@ class OwnData:
         """Lines that describe the pictures and the classes."""
         what = f"{len(self.classes)} classes" if self.labels else "without labels"
         lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {what}."]
-        return [*lines, *(line.removeprefix("# ") for line in (*class_lines(self.classes), *self.rare_lines()))]
+        comments = (*class_lines(self.classes), *self.rare_lines(), *self.transparent_lines())
+        return [*lines, *(line.removeprefix("# ") for line in comments)]
 
     def rare_lines(self) -> list[str]:
         """Comments that name a class of far fewer pictures than others; none where there is no such class."""
@@ -93,6 +96,23 @@ class OwnData:
         return [
             f"# Of {rare} there are {few:,} pictures, of {usual} {many:,}:",
             "# accuracy counts pictures and not classes, and says little of a rare class.",
+        ]
+
+    def transparent_lines(self) -> list[str]:
+        """Comments that count pictures with transparency, among at most ``LOOKED_AT``; none without such pictures."""
+        from autotailor.data.pictures.reading import is_transparent
+
+        files = self.layout.files()
+        files = files[:: -(-len(files) // LOOKED_AT)]
+        with ThreadPoolExecutor(cores()) as pool:
+            count = sum(pool.map(is_transparent, files))
+        if not count:
+            return []
+        return [
+            f"# {count:,} of {len(files):,} pictures that were looked at have transparent pixels, "
+            "which stand over white:",
+            "# data.background: black, or drop where the network was trained with their stored colours,",
+            "# as torchvision's ImageFolder reads them.",
         ]
 
     def statistics(self, resolution: int, what: str) -> PictureStatistics:

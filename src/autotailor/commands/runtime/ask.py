@@ -160,7 +160,7 @@ def run_reload(options: argparse.Namespace) -> None:
 
     with Client(address_of(options)) as client:
         status = client.reload()
-    print(f"serving {len(status['members'])} members of {status['model']} on {status['device']}")
+    print(printable(f"serving {len(status['members'])} members of {status['model']} on {status['device']}"))
 
 
 def run_stop(options: argparse.Namespace) -> None:
@@ -213,10 +213,12 @@ def _show(status: Mapping[str, Any]) -> None:
         name = member["name"]
         now = "active" if name == status["active"] else "next" if name == status["target"] else ""
         now = now or ("loaded" if name in status["loaded"] else "broken" if name in status["broken"] else "")
-        table.add_row(name, f"{member['accuracy']:.2f}", f"{member['latency_ms']:.4g}", str(by_member[name]), now)
+        table.add_row(
+            printable(name), f"{member['accuracy']:.2f}", f"{member['latency_ms']:.4g}", str(by_member[name]), now
+        )
     Console(width=max(Console().width, 100)).print(table)
     settings = ", ".join(f"{key} {value}" for key, value in status["settings"].items() if value is not None)
-    print(f"settings: {settings}")
+    print(printable(f"settings: {settings}"))
     print(f"load: operators {load['slowdown']:.2f} times as slow, waiting {load['waiting']:.0%} of the CPU time")
     print(f"missed {counters['missed']} of {counters['inferences']} deadlines, {counters['switches']} switches")
     if status["wants_search"]:

@@ -22,6 +22,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,16 @@ def to_rgb(image: Image.Image, background: str = "white") -> Image.Image:
         layer = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", layer.size, background), layer).convert("RGB")
     return image.convert("RGB")
+
+
+def is_transparent(path: Path) -> bool:
+    """Whether some pixel of a picture that can be used lets a background through."""
+    with Image.open(path, formats=FORMATS) as image:
+        if not image.has_transparency_data:
+            return False
+        if image.mode.startswith("I"):  # 16 bits of grey, one value of which is transparent
+            return bool((np.asarray(image) == image.info["transparency"]).any())
+        return bool(image.convert("RGBA").getchannel("A").getextrema()[0] < 255)
 
 
 def examine(content: bytes) -> str:

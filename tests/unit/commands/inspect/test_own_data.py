@@ -209,6 +209,23 @@ def test_a_rare_class_is_named_and_others_are_not(
     composed(tmp_path, out)
 
 
+def test_pictures_with_transparency_are_counted(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "transparent" not in inspect(capsys, model, "--data", photos)[1]
+    for number, opacity in enumerate((255, 254, 0)):
+        picture = photo(2000 + number, (60, 48)).convert("RGBA")
+        picture.putalpha(opacity)
+        picture.save(photos / "ant" / f"alpha{number}.png")
+    photo(2003, (60, 48)).quantize(4).save(photos / "bee" / "palette.png", transparency=0)
+    Image.fromarray(np.full((48, 60), 77, np.uint16)).save(photos / "cat" / "deep.png", transparency=77)
+    _, out, _ = inspect(capsys, model, "--data", photos)
+    assert "\n4 of 55 pictures that were looked at have transparent pixels, which stand over white:\n" in out
+    _, out, _ = inspect(capsys, model, "--data", photos, "--yaml")
+    assert "# data.background: black, or drop where" in out
+    composed(tmp_path, out)
+
+
 def test_another_number_of_classes_names_both_numbers_and_the_remedy(
     model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

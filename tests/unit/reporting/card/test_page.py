@@ -151,6 +151,8 @@ def test_the_cards_program_has_the_background_of_the_run(
     save(kind, tmp_path / "budget_01" / "picture.png")
     names: dict[str, Any] = {}
     exec(compile(programs(tmp_path / "budget_01", "python")[0], "prepare.py", "exec"), names)
+    said = {"black": "What is transparent stands over black.", "drop": "Transparent pixels keep their stored colours."}
+    assert said[background] in (tmp_path / "budget_01" / "README.md").read_text()
     content = (tmp_path / "budget_01" / "picture.png").read_bytes()
     found = np.asarray(names["opened"](tmp_path / "budget_01" / "picture.png"))
     assert np.array_equal(found, np.asarray(read_picture(content, background)))
