@@ -116,7 +116,7 @@ def is_transparent(path: Path) -> bool:
             return False
         if image.mode.startswith("I"):  # 16 bits of grey, one value of which is transparent
             return bool((np.asarray(image) == image.info["transparency"]).any())
-        return bool(image.convert("RGBA").getchannel("A").getextrema()[0] < 255)
+        return bool((np.asarray(image.convert("RGBA"))[..., 3] < 255).any())
 
 
 def examine(content: bytes) -> str:
