@@ -192,11 +192,16 @@ def scaled(run: Finished, macs: float) -> Graph:
     return initialise(scale_uniformly(run.original.graph, narrowest(share, macs), divisor=8), 0)
 
 
+def closest_below(run: Finished, found: Sequence[SubNet], limit: float) -> SubNet:
+    """The SubNet that costs most within a limit; else the one that costs least."""
+    return max((s for s in found if run.cost_of(s) <= limit), key=run.cost_of, default=min(found, key=run.cost_of))
+
+
 def smaller_pictures(run: Finished, limit: float) -> SubNet:
     """The network itself at the highest resolution within a limit."""
     (variable,) = (each for each in run.net.space if each.kind == RESOLUTION)
     found = [SubNet.from_assignment(run.net.space, {variable.name: choice}) for choice in variable.choices]
-    return max((s for s in found if run.cost_of(s) <= limit), key=run.cost_of, default=min(found, key=run.cost_of))
+    return closest_below(run, found, limit)
 
 
 def depth_alone(run: Finished, limit: float) -> SubNet:
@@ -207,7 +212,7 @@ def depth_alone(run: Finished, limit: float) -> SubNet:
         SubNet.from_assignment(run.net.space, dict(zip(names, choices, strict=True)))
         for choices in product(*(each.choices for each in depths))
     ]
-    return max((s for s in found if run.cost_of(s) <= limit), key=run.cost_of, default=min(found, key=run.cost_of))
+    return closest_below(run, found, limit)
 
 
 def ratios_alone(run: Finished, limit: float) -> SubNet:
@@ -218,7 +223,7 @@ def ratios_alone(run: Finished, limit: float) -> SubNet:
     for step in range(steps):
         cut = {each.name: sorted(each.choices, reverse=True)[min(step, len(each.choices) - 1)] for each in ratios}
         found.append(SubNet.from_assignment(run.net.space, cut))
-    return max((s for s in found if run.cost_of(s) <= limit), key=run.cost_of, default=min(found, key=run.cost_of))
+    return closest_below(run, found, limit)
 
 
 def right(run: Finished, graph: Graph, subnet: SubNet) -> tuple[float, npt.NDArray[np.bool_]]:

@@ -131,10 +131,10 @@ def check_operators(pair, jobs):
             f"Checking that {pair.device} can run every operator of {pair.model} ..."
         )
         compiled = Path(f"results/{pair.model}/compiled.pt")
-        seconds = feasibility.check_operators(
+        cost = feasibility.check_operators(
             found, None if "compile" in rules_to_run else compiled
         )
-        if cost := feasibility.cost_of_training(found, seconds):
+        if cost:
             logger.info(cost)
         if "compile" in rules_to_run:
             COMPILED.add(pair.model)

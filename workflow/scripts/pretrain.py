@@ -10,8 +10,8 @@ from autotailor.compiler.sources.outputs import take_output
 
 with stage(snakemake, is_training=True) as this:
     network = create_network(this.params["network"]["source"], num_classes=this.params["network"]["num_classes"])
-    if network_output := this.params["network"].get("output"):
-        take_output(network, network_output)
+    if (logits := this.params["network"].get("output")) is not None:  # the first of a tuple is 0
+        take_output(network, logits)
     splits = data.load(this.params["data"])
     this.uses(splits, "train", "validation")
     config = finetuning.PretrainConfig.from_section(this.params["pretrain"])

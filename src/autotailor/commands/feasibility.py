@@ -36,22 +36,25 @@ class FeasibilityError(AutoTailorError):
     """The network cannot be compiled, or cannot be run on the device."""
 
 
-def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> float:
+def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> str:
     """Refuses a device whose runtime cannot run every SubNet of a model; the device itself is not contacted.
 
     Args:
-        config: the composed configuration (``config.compose``) with its sections ``model`` and ``device``.
+        config: the composed configuration (``config.compose``).
         compiled: file of the compiled SuperNet; with None, the model's source is compiled for this check.
 
     Returns:
-        Seconds that one image takes in a training step of the network, taught by its like, on one thread.
+        What the training of the candidates costs at most, as a sentence from a timed step; empty where the
+        configuration knows a number of epochs alone.
 
     Raises:
         FeasibilityError: the runtime lacks operators, and the message lists them with runtimes that have them; or the
             source cannot be compiled.
     """
     asked = {"model": config["model"], "device": config["device"], "compiled": compiled and str(compiled)}
-    return float(_ask(asked))
+    timed = _counts_images(config)
+    said = _ask({**asked, "timed": timed})
+    return cost_of_training(config, float(said)) if timed else ""
 
 
 def cost_of_training(config: Mapping[str, Any], seconds: float) -> str:
@@ -59,11 +62,11 @@ def cost_of_training(config: Mapping[str, Any], seconds: float) -> str:
 
     Args:
         config: the composed configuration with its sections ``recipe``, ``polish`` and ``export``.
-        seconds: that one image takes in a training step of the largest SubNet.
+        seconds: that one image takes in a training step of the largest SubNet, on one thread.
     """
-    rounds, budgets = config["polish"].get("rounds") or (), config["export"]["budgets"]
-    if not rounds or not all(each.get("images") for each in rounds):
+    if not _counts_images(config):
         return ""
+    rounds, budgets = config["polish"]["rounds"], config["export"]["budgets"]
     count = budgets if isinstance(budgets, int) else len(budgets)
     images = sum(each["candidates"] * each["images"] for each in rounds) * count
     threads = config["polish"]["threads"] * config["polish"]["workers"]
@@ -75,6 +78,12 @@ def cost_of_training(config: Mapping[str, Any], seconds: float) -> str:
     )
 
 
+def _counts_images(config: Mapping[str, Any]) -> bool:
+    """Whether candidates are trained, for numbers of images that the configuration says."""
+    rounds = config.get("polish", {}).get("rounds") or ()
+    return bool(rounds) and all(each.get("images") for each in rounds)
+
+
 def check_space(config: Mapping[str, Any]) -> None:
     """Refuses a network that cannot be compiled into its space, before the network is trained.
 
@@ -84,7 +93,7 @@ def check_space(config: Mapping[str, Any]) -> None:
     Raises:
         FeasibilityError: the source cannot be compiled; the message is that of the rule ``compile``.
     """
-    _ask({"model": config["model"], "device": None, "compiled": None})
+    _ask({"model": config["model"], "device": None, "compiled": None, "timed": False})
 
 
 def _ask(question: Mapping[str, Any]) -> str:
@@ -185,12 +194,12 @@ def seconds_of_training(net: SuperNet, images: int = TIMED) -> float:
 
 
 def main() -> int:
-    """Reads the question as JSON from standard input, prints the reason or ``check_operators``'s answer."""
+    """Reads the question as JSON from standard input; prints the reason, or the seconds where these are asked for."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("autotailor").setLevel(logging.INFO)
     question = json.load(sys.stdin)
     reason, net = _examined(question)
-    print(reason if net is None or question["device"] is None else seconds_of_training(net))
+    print(seconds_of_training(net) if net is not None and question["timed"] else reason)
     return REFUSED if reason else 0
 
 

@@ -1,7 +1,8 @@
 """The race of candidates: few are polished briefly, the best of them longer (successive halving).
 
 Jamieson and Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016. Accuracy
-on the validation set decides between rounds; the test set is not looked at.
+on the validation set decides which SubNets go on to the next round, and ``config.judge`` which weights are better; the
+test set is not looked at.
 """
 
 from __future__ import annotations
@@ -205,8 +206,6 @@ class _Race:
         heats, entrants = self._heats(number)
         if not entrants:
             return
-        if self._is_taught and (fresh := [subnet for subnet in entrants if subnet.id not in self._begun]):
-            self._begin(fresh)
         stream = augmented(self._data, self._config.augmentation, self._config.seed)
         parts, each = self._config.rounds[number].parts(len(stream), self._config.checks, self._config.batch_size)
         config, part = self._config.of_round(number, parts), LaterEpochs(stream, self._first_epoch, each)
@@ -215,9 +214,11 @@ class _Race:
         self._take(number + 1, parts, heats, entrants, modules)
 
     def _heats(self, number: int) -> tuple[dict[str, list[SubNet]], list[SubNet]]:
-        """The SubNets that take part in a round: those of each budget, and all of them."""
+        """The SubNets that take part in a round: those of each budget, and all of them, judged before any training."""
         heats = {name: self._best(name, self._config.rounds[number].candidates) for name in self._contests}
-        return heats, list(dict.fromkeys(subnet for heat in heats.values() for subnet in heat))
+        entrants = list(dict.fromkeys(subnet for heat in heats.values() for subnet in heat))
+        self._begin(entrants)
+        return heats, entrants
 
     def _take(
         self,
@@ -265,7 +266,7 @@ class _Race:
         reached = {subnet: self._reached[subnet.id] for subnet in contest if subnet.id in self._reached}
         able = [subnet for subnet, each in reached.items() if each.standing.gains_on(self._inheriting(subnet))]
         best = max(able, key=lambda subnet: reached[subnet].standing.merit, default=None)
-        if best is None or ((best != kept or not self._is_taught) and not self._beats(reached[best].standing, kept)):
+        if best is None or not self._beats(reached[best].standing, kept):
             return Polished(kept, self._inherited[kept.id])
         own = reached[best]
         return Polished(best, self._inherited[best.id], own.standing.accuracy, own.graph.weights, own.images)
@@ -276,7 +277,7 @@ class _Race:
         return self._config.judge == DIVERGENCE
 
     def _beats(self, found: Standing, kept: SubNet) -> bool:
-        """Whether trained weights are better than a SubNet that inherits, as far as luck does not say so."""
+        """Whether trained weights are better than a SubNet that inherits; its accuracy counts without its luck."""
         if not self._is_taught:
             return found.accuracy > self._expected[kept.id]
         return found.merit > self._inheriting(kept).merit
@@ -285,13 +286,13 @@ class _Race:
         """A SubNet with the weights that it inherits."""
         if not self._is_taught:
             return Standing(self._inherited[subnet.id], 0.0)
-        if subnet.id not in self._begun:
-            self._begin([subnet])
+        self._begin([subnet])
         return self._begun[subnet.id]
 
     def _begin(self, subnets: Sequence[SubNet]) -> None:
-        """Judges SubNets with the weights that they inherit."""
-        found = self._judge(self._modules(self._sliced(self._net, subnets)), subnets)
+        """Judges SubNets with the weights that they inherit, where the teacher's answers count; each of them once."""
+        fresh = [subnet for subnet in subnets if subnet.id not in self._begun] if self._is_taught else []
+        found = self._judge(self._modules(self._sliced(self._net, fresh)), fresh) if fresh else {}
         self._begun |= found
         self._divergences |= {id_: each.divergence for id_, each in found.items()}
 

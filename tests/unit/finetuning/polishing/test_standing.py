@@ -15,10 +15,13 @@ from torch import nn
 
 import autotailor
 from autotailor.data import DataSplits
+from autotailor.finetuning import DistillationConfig, FinetuneConfig
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing import PolishConfig, Polished, Round, polish
 from autotailor.finetuning.polishing.standing import Jury, Standing
 from autotailor.ir.space.subnet import SubNet
+
+Contests = Mapping[str, Sequence[SubNet]]
 
 
 class Linear(nn.Module):
@@ -65,7 +68,7 @@ def test_a_race_takes_the_weights_that_answer_as_the_teacher_does(
     """With validation pictures of which the inherited weights are said to have all right, accuracy takes none."""
     subnet = resnet_net.smallest()
     taught = replace(config, rounds=(Round(1, epochs=2),), teacher="original", judge="divergence")
-    contests: Mapping[str, Sequence[SubNet]] = {"budget_01": [subnet]}
+    contests: Contests = {"budget_01": [subnet]}
 
     def raced(judge: str, inherited: float) -> Polished:
         settings, folder = replace(taught, judge=judge), tmp_path / f"{judge}{inherited}"
@@ -75,3 +78,17 @@ def test_a_race_takes_the_weights_that_answer_as_the_teacher_does(
     found = raced("divergence", 100.0)
     assert found.weights is not None
     assert found.polished is not None
+
+
+def test_a_joint_training_before_the_race_is_judged_by_the_teachers_answers_as_well(
+    resnet_net: autotailor.SuperNet, contests: Contests, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    inherited = {subnet.id: 10.0 for subnet in contests["budget_02"]}
+    taught = replace(config, rounds=(Round(3, epochs=1),), lr=1e-30, teacher="original", judge="divergence")
+    joint = FinetuneConfig(
+        epochs=6, batch_size=16, subnets=1, strategy="uniform", lr=2e-2, sort=False,
+        calibration=config.calibration, distillation=DistillationConfig(weight=0.0),
+    )  # fmt: skip
+    table = polish(resnet_net, resnet_net, tiny, contests, inherited, taught, tmp_path, joint=joint)[1]
+    assert set(table["round"]) == {0, 1}
+    assert table[["divergence_before", "divergence"]].notna().all(axis=None)
