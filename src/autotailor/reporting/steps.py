@@ -275,6 +275,8 @@ class _Export:
             Fact("images so far", Cell("polish", row, "images")),
             Fact(f"{score} before", Cell("polish", row, "accuracy_before"), "%", ".2f"),
             Fact(f"{score} after, validation set", Cell("polish", row, "accuracy_validation"), "%", ".2f", error),
+            Fact("distance from the teacher's answers before", Cell("polish", row, "divergence_before"), "nats", ".3f"),
+            Fact("distance after", Cell("polish", row, "divergence"), "nats", ".3f"),
         )
 
     def _weights(self) -> Step:
@@ -286,7 +288,7 @@ class _Export:
         ]
         own = str(self.tables.needed("summary").loc[self.name, "weights"]) == "polished"
         said = (
-            "It is exported with weights of its own, better on the validation set than all that came before."
+            "It is exported with weights of its own, which the race judged better on the validation set than before."
             if own
             else "It is exported with the weights that it inherits from the SuperNet."
         )

@@ -211,6 +211,8 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             "accuracy_before": [84.2, 90.7, 91.2, 91.6],
             "accuracy_validation": [85.9, 91.6, 91.3, 92.0],
             "standard_error": 0.5,
+            "divergence_before": [0.9, np.nan, np.nan, np.nan],  # empty where accuracy judges
+            "divergence": [0.4, np.nan, np.nan, np.nan],
         },
     )
 

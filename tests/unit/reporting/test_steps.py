@@ -48,6 +48,12 @@ def test_a_choice_that_misses_its_budget(inputs: ReportInputs) -> None:
     assert found["Measurement"].said.endswith("It misses its budget.")
 
 
+def test_weights_that_the_teachers_answers_judged_show_their_distance(inputs: ReportInputs) -> None:
+    found = values(inputs, of(inputs, "budget_01")["Race"])
+    assert found["distance from the teacher's answers before"] == 0.9
+    assert found["distance after"] == 0.4
+
+
 def test_every_number_names_its_file_row_and_column(inputs: ReportInputs) -> None:
     facts = [fact.to_dict(Tables(inputs)) for step in of(inputs, "budget_02").values() for fact in step.facts]
     posterior = next(fact for fact in facts if fact["name"] == "accuracy, luck taken out")
