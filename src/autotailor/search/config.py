@@ -51,7 +51,7 @@ class SearchConfig:
     candidates: int = 4
     confidence: float = 0.95
     session_noise: float = 0.015
-    evaluations: int = 8
+    evaluations: int = 40
     regret: float = 0.1
     exact: str = "auto"
     exact_points: int = 2000

@@ -1,7 +1,7 @@
 """The race of candidates: few are polished briefly, the best of them longer (successive halving).
 
-Jamieson and Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016. Accuracy
-on the validation set decides which SubNets go on to the next round, and ``config.judge`` which weights are better; the
+Jamieson and Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016. The
+validation set decides, by ``config.judge``, which SubNets go on to the next round and which weights are better; the
 test set is not looked at.
 """
 
@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Weights = Mapping[str, npt.NDArray[Any]]
 CANDIDATES = Purpose("polish", "polish.joint", "candidates", "polish.joint")
+COMPARED = 3
+"""Of so many candidates for each place in a race the answers are compared with the teacher's: they say more than right
+or wrong, and take seconds for each SubNet."""
 JOINT = "joint"
 """What the names of its metrics begin with."""
 COLUMNS = (
@@ -297,10 +300,18 @@ class _Race:
         self._divergences |= {id_: each.divergence for id_, each in found.items()}
 
     def _best(self, name: str, count: int) -> list[SubNet]:
-        """The most accurate SubNets of a budget among those of the last round, the first of equals first."""
+        """The best SubNets of a budget among those of the last round, the first of equals first.
+
+        They are the most accurate ones; where the teacher's answers count, those of ``COMPARED`` times as many whose
+        answers are nearest to these.
+        """
         largest = self._net.largest()
         known = [s for s in self._contests[name] if s.id in self._accuracies and s != largest]
-        return sorted(known, key=lambda subnet: -self._accuracies[subnet.id])[:count]
+        known.sort(key=lambda subnet: -self._accuracies[subnet.id])
+        if not self._is_taught:
+            return known[:count]
+        self._begin(known := known[: COMPARED * count])
+        return sorted(known, key=lambda subnet: self._divergences[subnet.id])[:count]
 
     def _train(
         self, number: int, config: PolishConfig, stream: LaterEpochs, entrants: Sequence[SubNet]

@@ -20,6 +20,7 @@ from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing import PolishConfig, Polished, Round, polish
 from autotailor.finetuning.polishing.standing import Jury, Standing
 from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.variable import Modification
 
 Contests = Mapping[str, Sequence[SubNet]]
 
@@ -92,3 +93,19 @@ def test_a_joint_training_before_the_race_is_judged_by_the_teachers_answers_as_w
     table = polish(resnet_net, resnet_net, tiny, contests, inherited, taught, tmp_path, joint=joint)[1]
     assert set(table["round"]) == {0, 1}
     assert table[["divergence_before", "divergence"]].notna().all(axis=None)
+
+
+def test_of_the_most_accurate_candidates_the_one_that_answers_as_the_teacher_does_is_trained(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig, tmp_path: Path
+) -> None:
+    """One modification of the largest SubNet against the smallest, which is said to have a point more right."""
+    variable = next(iter(resnet_net.space))
+    other = next(choice for index, choice in enumerate(variable.choices) if index != variable.default)
+    near = resnet_net.largest().transform(Modification(variable.name, other))
+    contests: Contests = {"budget_01": [far := resnet_net.smallest(), near]}
+    settings = replace(config, rounds=(Round(1, epochs=1),), teacher="original")
+    said = {far.id: 51.0, near.id: 50.0}
+    for judge, best in (("accuracy", far), ("divergence", near)):
+        config_of = replace(settings, judge=judge)
+        table = polish(resnet_net, resnet_net, tiny, contests, said, config_of, tmp_path / judge)[1]
+        assert table["subnet"].tolist() == [best.id]
