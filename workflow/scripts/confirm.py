@@ -40,6 +40,7 @@ with stage(snakemake) as this:
         search.read_limits(Path(snakemake.input.candidates), further),
         validation_subnets(net.space, effort.repeated, this.params["validate"]["seed"]),
         shares=search.budget_shares(this.params["budgets"], search.LATENCY.name),
+        bolder=confirmation.BOLDER,
     )
     result.write(Path(snakemake.output.confirmed))
     if this.params["imported"]:

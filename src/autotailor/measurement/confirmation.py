@@ -4,6 +4,9 @@ A latency does not need trained weights, and polishing takes long. So the candid
 A measurement and the forecast together say how likely a SubNet meets its budget when it is measured again, in another
 session. Some SubNets that ``validate`` has measured are measured along, because they tell how far sessions differ.
 
+The candidates are sure to meet their budgets, so that the worse the predictions, the more of a budget they leave. A
+measurement is surer than a prediction. So SubNets of the front that meet a budget only perhaps are measured as well.
+
 Only those SubNets that meet a budget with the confidence asked for compete for the budget. Where the search's choice is
 not among them, further SubNets of the front are measured: each is the most accurate one that would meet the budget if
 it were off by the factor by which the closest SubNet that misses is off. The attempts end where the next one promises
@@ -37,6 +40,8 @@ from autotailor.search.robust.whole import Timing
 if TYPE_CHECKING:
     import pandas as pd
 
+BOLDER = (0.5, 0.8)
+"""Probabilities of meeting a budget of the SubNets that are measured beside its candidates, which are surer."""
 LATENCIES = "latencies.measured"
 """File of a work folder. A finished rule keeps no file of this suffix (``work.KEPT``), so that a rule which a user
 forces to run again, for instance on a machine that is quiet by now, measures again."""
@@ -82,6 +87,7 @@ def confirm(
     again: Iterable[SubNet] = (),
     earlier: Mapping[str, Sequence[Timing]] = MappingProxyType({}),
     shares: Mapping[str, float] = MappingProxyType({}),
+    bolder: Sequence[float] = (),
 ) -> Confirmation:
     """Measures the candidates of all budgets, and further SubNets where all candidates of a budget miss it.
 
@@ -99,9 +105,11 @@ def confirm(
             measured unless they are among ``again``.
         shares: budgets that are shares of the largest SubNet's latency (``budget_shares``). They are judged by what
             SubNets take of the largest SubNet's latency in the same rounds.
+        bolder: for each budget the best SubNets of the front that are expected to meet it with these probabilities are
+            measured with the candidates.
     """
     trial = Trial(objectives, front, candidates, forecast, time, beside, earlier, shares)
-    trial.begin(again)
+    trial.begin(again, bolder)
     for left in range(attempts if time is not None else 0, 0, -1):
         if not trial.attempt(is_last=left == 1):
             break

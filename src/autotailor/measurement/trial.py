@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,11 +57,17 @@ class Trial:
         """All SubNets that were tried."""
         return tuple(dict.fromkeys(subnet for subnets in self._tried.values() for subnet in subnets))
 
-    def begin(self, again: Iterable[SubNet]) -> None:
+    def begin(self, again: Iterable[SubNet], bolder: Sequence[float] = ()) -> None:
         """Measures the candidates, and learns from SubNets with another session how far sessions differ.
 
         Where budgets are shares, the largest SubNet is among these, so that the table can state them in its latency.
+
+        Args:
+            again: see ``confirm``.
+            bolder: see ``confirm``.
         """
+        for name in self._limits if self._time is not None else ():
+            self._tried[name] += self._bolder(name, bolder)
         fresh = [subnet for subnet in self.everyone if subnet.id not in self._earlier]
         known = {name for session in self._forecast.sessions.latencies for name in session}
         shared = [subnet for subnet in again if subnet.id in known]
@@ -184,6 +190,19 @@ class Trial:
         offer = next((subnet for subnet in cheaper if subnet not in everyone and allowed.allow(subnet)), None)
         known = max((self._accuracy(subnet) for subnet in sure), default=-np.inf)
         return offer if offer is not None and self._accuracy(offer) > known else None
+
+    def _bolder(self, name: str, probabilities: Sequence[float]) -> list[SubNet]:
+        """The best SubNets of the front that meet a budget with these probabilities, as far as they promise more."""
+        judging, allowed = self._judging(name), self._beside.get(name, NONE)
+        known = max(map(self._accuracy, self._tried[name]))
+        found: list[SubNet] = []
+        for probability in probabilities:
+            limit = replace(judging, confidence=min(probability, judging.confidence)).limit(self._limits[name])
+            row = int(np.searchsorted(self._front.cost, limit, side="right")) - 1
+            subnet = SubNet.from_array(self._front.space, self._front.indices[max(row, 0)])
+            if allowed.allow(subnet) and subnet not in (*self._tried[name], *found) and self._accuracy(subnet) > known:
+                found.append(subnet)
+        return found
 
     def _accuracy(self, subnet: SubNet) -> float:
         """What is known of a SubNet's accuracy before SubNets that were added are evaluated."""

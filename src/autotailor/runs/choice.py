@@ -146,6 +146,7 @@ def _confirmed(
         validation_subnets(run.net.space, effort.repeated, run.configuration["validate"]["seed"]),
         run.timings,
         {} if share is None else {EXPORT: share},
+        confirmation.BOLDER,
     )
     rows = found.table[found.table["met"] | found.table["chosen"]]
     contest = _rising(run, [SubNet.from_json(run.net.space, text) for text in rows["assignment"]])

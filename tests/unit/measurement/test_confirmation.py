@@ -120,6 +120,25 @@ def test_where_the_device_keeps_its_promise_the_choice_of_the_search_stays(
     assert again.limits == candidates.limits
 
 
+@pytest.mark.parametrize(("factor", "is_taken"), [(0.99, True), (1.03, False)])
+def test_a_subnet_that_meets_its_budget_only_perhaps_is_measured_and_taken_where_it_does(
+    objectives: Objectives, front: Front, candidates: Candidates, factor: float, is_taken: bool
+) -> None:
+    """What is measured at 1.03 times its prediction is above the budget, which the search's choice keeps well."""
+
+    def predicted(subnets: Sequence[SubNet]) -> dict[str, Measured]:
+        return {s.id: Measured.alone(float(objectives.accuracy.predict(s.to_array())[0]), 1.0) for s in subnets}
+
+    found = confirm(
+        objectives, front, candidates, FORECAST, Device(objectives, lambda _: factor), predicted, 0, bolder=(0.5,)
+    )
+    for name, limit in candidates.limits.items():
+        chosen, before = found.subnets[name], chosen_by_search(candidates, name)
+        assert (chosen == front.at(limit)) is is_taken
+        assert (chosen == before) is not is_taken
+        assert row_of(found, name, front.at(limit))["met"] == is_taken
+
+
 def of_both_kinds(objectives: Objectives) -> LatencyForecast:
     """Of a restless device: sessions differ by much, but all SubNets of a session alike."""
     whole = largest(objectives.space)
