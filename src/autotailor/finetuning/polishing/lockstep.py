@@ -29,6 +29,7 @@ from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.features import feature_loss, featured, features_of
 from autotailor.finetuning.training.precision import outputs
 from autotailor.finetuning.training.steps import Step
+from autotailor.ir.execution.modules.graph import GraphModule
 
 logger = logging.getLogger(__name__)
 Outputs = tuple[torch.Tensor, ...]
@@ -73,6 +74,10 @@ class Lockstep:
             features_of(each, self._axes) if config.features or config.streams else ()
             for each in (self._teacher, *students)
         )
+        if config.frozen:
+            for network, names in zip((self._teacher, *students), (self._shown, *self._own), strict=True):
+                if isinstance(network, GraphModule):
+                    network.fold(names)
         self._teacher = featured(self._teacher, self._shown)
         self._computing = [featured(each, names) for each, names in zip(students, self._own, strict=True)]
         if config.compile:

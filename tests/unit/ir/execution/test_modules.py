@@ -49,6 +49,26 @@ def test_torch_compile_takes_a_network_whole(name: str, training: bool) -> None:
     torch.testing.assert_close(whole(x), module(x), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", sorted(networks.NETWORKS))
+def test_folded_batch_norm_computes_and_learns_the_same(name: str) -> None:
+    net = autotailor.compile(networks.make(name), networks.SPACES[name], name=name, resolution=32)
+    plain, folded = (net.build(net.largest(), logits=True).eval() for _ in range(2))
+    folded.fold()
+    x = torch.randn(3, 3, 32, 32)
+    for mode in (False, True):
+        found, wanted = folded.train(mode)(x), plain.train(mode)(x)
+        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)
+        if not mode:
+            found.square().mean().backward()
+            wanted.square().mean().backward()
+    for ours, theirs in zip(folded.parameters(), plain.parameters(), strict=True):
+        assert (ours.grad is None) == (theirs.grad is None)
+        if ours.grad is not None and theirs.grad is not None:
+            torch.testing.assert_close(
+                ours.grad, theirs.grad, atol=1e-5 + 1e-4 * float(theirs.grad.abs().max()), rtol=1e-3
+            )
+
+
 def test_statistics_are_collected_and_used(resnet_net: autotailor.SuperNet) -> None:
     module = resnet_net.module().train()
     subnet = resnet_net.smallest()

@@ -7,7 +7,7 @@ statistics (recalibration).
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -152,6 +152,9 @@ class ElasticModule(GraphModule):
                 yield self._collector
         finally:
             self._collector = None
+
+    def fold(self, keep: Collection[str] = ()) -> None:
+        """Nothing is folded: slices have statistics of their own, and may collect them."""
 
     def normalise(self, node: Node, arguments: list[Any]) -> Tensor:
         x, gain, shift, mean, variance = arguments

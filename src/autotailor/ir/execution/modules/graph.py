@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,27 @@ class GraphModule(nn.Module):
                 self._bypassed[key] = bypass(graph, node)
         self._kernels = Kernels(graph)
         self.schedule = self._schedule(graph.nodes, self._head.logits)
+        self._folded: dict[str, Node] = {}
+        self._absorbed = frozenset[str]()
+
+    def fold(self, keep: Collection[str] = ()) -> None:
+        """From now on, in evaluation mode, convolutions compute what the BatchNorm behind them computes.
+
+        Outputs, and gradients of all weights, stay the same up to rounding; each map is written once less.
+
+        Args:
+            keep: tensors that are read elsewhere, and therefore stay as they are.
+        """
+        readers: dict[str, list[Node]] = {}
+        for node in self.graph.nodes:
+            for name in node.inputs:
+                readers.setdefault(name, []).append(node)
+        kept = {*keep, self.graph.output, self._head.logits}
+        for node in self.graph.nodes:
+            (output, *_), behind = node.outputs, readers.get(node.outputs[0], [])
+            if node.kind == "Conv" and output not in kept and [each.kind for each in behind] == [NORMALISATION]:
+                self._folded[node.name] = behind[0]
+        self._absorbed = frozenset(each.name for each in self._folded.values())
 
     def _is_static(self, node: Node) -> bool:
         return find_call(node.kind) is None
@@ -108,6 +129,10 @@ class GraphModule(nn.Module):
             module = self._bypassed[self._bypass_keys[node.name]]
             return module(*(values[name] for name in dict.fromkeys(self.graph.activations(node))))
         arguments = [self._argument(name, values) for name in self._read(node)]
+        if not self.training and node.name in self._folded:
+            arguments = self._with_batch_norm(self._folded[node.name], arguments)
+        elif not self.training and node.name in self._absorbed:
+            return arguments[0]
         if node.kind == NORMALISATION:
             return self.normalise(node, arguments)
         if self.training and node.name in self.schedule.overwritten:
@@ -124,6 +149,15 @@ class GraphModule(nn.Module):
         if not name:
             return None
         return self.weight(name) if name in self.weight_names else values[name]
+
+    def _with_batch_norm(self, node: Node, arguments: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """The arguments of a convolution that computes what the BatchNorm behind it does."""
+        x, weight, bias = (*arguments, None)[:3]
+        gain, shift, mean, variance = (self.weight(name) for name in node.inputs[1:5])
+        scale = gain / (variance + node.get("epsilon", EPSILON)).sqrt()
+        assert weight is not None
+        offset = -mean if bias is None else bias - mean
+        return [x, weight * scale.reshape(-1, *[1] * (weight.ndim - 1)), shift + offset * scale]
 
     def normalise(self, node: Node, arguments: list[Any]) -> Tensor:
         """BatchNorm as PyTorch does it: running averages are updated in training."""
