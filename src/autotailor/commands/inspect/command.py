@@ -102,8 +102,10 @@ def run(options: argparse.Namespace) -> None:
 
     print_inspection(net, proposed=section is None)
     if own is not None:
+        from autotailor.commands.inspect.backgrounds import transparent_lines
+
         own.verify()
-        print("\n".join(own.summary()))
+        print("\n".join(own.summary(transparent_lines(own, net, options))))
     if options.random_weights:
         print("Random weights: the structure is that of the trained network, but the accuracy is not.")
     if device is not None:
