@@ -18,7 +18,7 @@ from autotailor.serving.errors import PoolError
 from autotailor.serving.wire import Address, Client
 
 SAID = re.compile(r"serving .* with (\d+) members at (?:unix:.*|tcp:(\d+))\n")
-ERROR = f"{library.SERVER}: "
+ERROR, KEY = f"{library.SERVER}: ", "key "
 PR_SET_PDEATHSIG = 1
 
 
@@ -44,7 +44,10 @@ def serve(folder: Path, address: Address, options: Sequence[str]) -> None:
     listening = threading.Thread(target=_hand_on, args=(process.stderr, errors), daemon=True)
     listening.start()
     with _ended_by_signals(process):
-        if said := SAID.fullmatch(process.stdout.readline()):
+        line = process.stdout.readline()
+        if line.startswith(KEY):  # of a port; users of this command change the server through a Unix socket
+            line = process.stdout.readline()
+        if said := SAID.fullmatch(line):
             _announce(folder, int(said[1]), address if said[2] is None else Address(port=int(said[2])))
         process.stdout.read()  # the last status
         code = process.wait()

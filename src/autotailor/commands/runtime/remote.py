@@ -47,6 +47,7 @@ which a new pool is sent comes on top, because requests wait meanwhile.
 """
 SLOWEST = 1_000_000
 """Bytes a second at which a pool is sent at least; on a slower way, ``--lease-s`` says more."""
+KEY = re.compile(r"key ([0-9a-f]+)")
 LISTENING = re.compile(r"serving .* at tcp:(\d+)")
 
 
@@ -105,7 +106,7 @@ class Remote:
     def __init__(self, folder: Path, index: Index, device: DeviceConfig, transport: Transport, lease_s: float) -> None:
         self._folder, self._index, self._device, self._transport = folder, index, device, transport
         self._lease_s = lease_s
-        self._port = 0
+        self._port, self._key = 0, ""
 
     def serve(self, address: Address, options: Sequence[str]) -> None:
         """Serves until a client stops the server."""
@@ -115,6 +116,8 @@ class Remote:
         with Relay(address, self._connect, largest, self._renew) as relay:
 
             def on_line(line: str) -> None:
+                if found := KEY.fullmatch(line):
+                    self._key = found[1]
                 if found := LISTENING.fullmatch(line):
                     self._port = int(found[1])
                     self._hand_on(relay)
@@ -157,7 +160,10 @@ class Remote:
 
     def _connect(self) -> Client:
         where = f"device {self._device.name}"
-        return Client(where, connection=self._transport.dial(self._port))
+        client = Client(where, connection=self._transport.dial(self._port))
+        if self._key:
+            client.open(self._key)  # other users of the device can connect as well, and may only ask
+        return client
 
     def _hand_on(self, relay: Relay) -> None:
         """Hands requests on until the server on the device is gone; raises StoppedError where a client says stop."""
