@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from autotailor.commands.terminal import say
 from autotailor.serving import library
 from autotailor.serving.errors import PoolError
 from autotailor.serving.wire import Address, Client
@@ -54,7 +55,7 @@ def serve(folder: Path, address: Address, options: Sequence[str]) -> None:
     listening.join()
     if code != 0:
         raise PoolError(errors[-1] if errors else f"{library.SERVER} has ended with exit code {code}; start it again")
-    print("stopped", flush=True)
+    say("stopped")
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def _ended_by_signals(process: subprocess.Popen[str]) -> Iterator[None]:
 def _announce(folder: Path, count: int, address: Address) -> None:
     with Client(address) as client:
         deadline = client.status()["settings"]["deadline_ms"]
-    print(f"serving {count} members of {folder} at {address}; deadline {deadline:.3g} ms", flush=True)
+    say(f"serving {count} members of {folder} at {address}; deadline {deadline:.3g} ms")
 
 
 def _hand_on(stream: IO[str], errors: list[str]) -> None:
@@ -81,7 +82,7 @@ def _hand_on(stream: IO[str], errors: list[str]) -> None:
         if line.startswith(ERROR):
             errors.append(line.removeprefix(ERROR).rstrip("\n"))
         else:
-            print(line, end="", file=sys.stderr, flush=True)
+            say(line, end="", file=sys.stderr)
 
 
 def _end_with_parent() -> None:

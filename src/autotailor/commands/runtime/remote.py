@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from autotailor.commands.terminal import say
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, OverdueError, TransientError
 from autotailor.profiling.host.holding import held
@@ -123,7 +124,7 @@ class Remote:
                     self._hand_on(relay)
                     deadline.renew(ENDING_S)
 
-            print(f"sending to {self._device.name} what has changed of {self._folder}", flush=True)
+            say(f"sending to {self._device.name} what has changed of {self._folder}")
             own = ["--tcp", "0", "--lease-s", str(self._lease_s)]
             is_moved = self._device.cores != self._index.cores
             if is_moved:  # cores that are asked for must exist there
@@ -170,10 +171,9 @@ class Remote:
         try:
             deadline_ms = relay.status()["settings"]["deadline_ms"]
             relay.start()
-            print(
+            say(
                 f"serving {len(self._index.members)} members of {self._folder} on {self._device.name} at "
                 f"{relay.address}; deadline {deadline_ms:.3g} ms",
-                flush=True,
             )
             was_away = False
             while not relay.stopped.wait(min(LOOK_S, self._lease_s / LOOKS)):
