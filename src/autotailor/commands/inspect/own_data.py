@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from autotailor.agreement import BYTE, AgreementError, mismatch
 from autotailor.data.datasets.folder import Folder, FolderConfig
-from autotailor.data.errors import DataError
 from autotailor.data.files.contents import cores
 from autotailor.data.pictures.layout import Layout, is_flat
 
@@ -119,14 +118,7 @@ def read_own_data(folder: Path) -> OwnData:
     name = re.sub(r"\W+", "_", folder.expanduser().resolve().name).strip("_").lower() or "pictures"
     labels = not (folder.expanduser().is_dir() and is_flat(folder.expanduser()))
     config = FolderConfig(name=name, resolution=32, root=str(folder), labels=labels)
-    own = OwnData(folder, name, Folder(config).layout(), labels)
-    if labels and len(own.classes) < 2:
-        raise DataError(
-            f"data {name}: {folder} has one class, {own.classes[0]}; name the folder that holds one folder per class, "
-            f"at least two. Pictures without labels: name a folder with no folders in it, or set data.root and "
-            f"data.labels: false in the model's file by hand"
-        )
-    return own
+    return OwnData(folder, name, Folder(config).layout(), labels)
 
 
 def is_of_timm(source: str) -> bool:
