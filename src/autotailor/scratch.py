@@ -19,6 +19,8 @@ from pathlib import Path
 import psutil
 
 PREFIX, LOCK, BESIDE = "autotailor-", ".lock", ".beside"
+COMPILED = "TORCHINDUCTOR_CACHE_DIR"
+"""Names the folder in which PyTorch keeps what it has compiled, for later runs, too."""
 _NAME = re.compile(rf"{PREFIX}[a-z0-9_]{{8}}")
 _MADE = re.compile(r"(snakemake|pymp-)[a-z0-9_]{8}")
 """Folders of others' making that a folder may answer for."""
@@ -47,6 +49,7 @@ def of_run(beside: str | None = None) -> Path:
     folder = make()
     if beside and _MADE.fullmatch(Path(beside).name):
         (folder / BESIDE).symlink_to(Path(beside).absolute())
+    os.environ.setdefault(COMPILED, str(folder.parent / f"torchinductor_{os.getuid()}"))
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     return folder
 

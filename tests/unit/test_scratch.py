@@ -16,13 +16,13 @@ import pytest
 from autotailor import scratch
 
 MAKE = """
-import subprocess, sys, tempfile
+import os, subprocess, sys, tempfile
 from pathlib import Path
 from autotailor import scratch
 folder = scratch.of_run(tempfile.mkdtemp(prefix=sys.argv[1]))
 Path(tempfile.mkdtemp(prefix="pymp-"), "listener").touch()
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
-print(folder, child.pid, flush=True)
+print(folder, child.pid, os.environ[scratch.COMPILED], flush=True)
 sys.stdin.read()
 """
 
@@ -41,7 +41,8 @@ def start(prefix: str = "snakemake") -> tuple[subprocess.Popen[str], Path, int]:
     """A run with a child of its own, such as a rule."""
     run = subprocess.Popen([sys.executable, "-c", MAKE, prefix], stdin=-1, stdout=-1, text=True)
     assert run.stdout is not None
-    folder, child = run.stdout.readline().split()
+    folder, child, compiled = run.stdout.readline().split()
+    assert Path(compiled).parent == Path(folder).parent  # what PyTorch has compiled serves later runs, too
     return run, Path(folder), int(child)
 
 
