@@ -100,7 +100,7 @@ def _is_computed(weight: npt.NDArray[np.generic]) -> bool:
     """Whether numbers are ramps and waves over positions."""
     if not np.issubdtype(weight.dtype, np.floating) or not np.isfinite(weight).all():
         return False
-    rounding = 4 * float(np.finfo(weight.dtype).eps)
+    rounding = 4 * float(np.finfo(weight.dtype.name).eps)
     values = weight.astype(np.float64)
     return any(_is_wave(lines, rounding) for lines in _lines(values))
 
