@@ -30,7 +30,7 @@ from device.emulation import QEMU, needed
 SOURCES = Path(__file__).parents[1] / "src" / "runner" / "serve"
 HEADER = struct.Struct("<IHHQI")
 MAGIC = 0x4C4F4F50
-INFER, STATUS, METRICS, SET, STOP, REPLY, ERROR = 1, 2, 3, 4, 5, 128, 255
+INFER, STATUS, METRICS, SET, STOP, RELOAD, OPEN, REPLY, ERROR = 1, 2, 3, 4, 5, 6, 7, 128, 255
 SWITCHED, NOTHING_FITS, LATE = 1, 2, 4
 LONGEST = 107
 """Bytes of a Unix socket's path; in a longer one of pytest's folders, the server gets a socket elsewhere."""
@@ -189,6 +189,9 @@ class Serving:
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.first_line = self.process.stdout.readline()
+        self.key = self.first_line.removeprefix("key ").strip() if port else ""
+        if port:
+            self.first_line = self.process.stdout.readline()
         if not self.first_line:
             raise AssertionError(self.process.communicate(timeout=60)[1])
         self.address: Path | int = int(self.first_line.rpartition(":")[2]) if port else self.path

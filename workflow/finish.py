@@ -16,6 +16,7 @@ import pandas as pd
 
 from autotailor import config, data, logs, search
 from autotailor.artifacts import digest, read_json
+from autotailor.commands.terminal import say, terminal
 from autotailor.reporting import answer, print_front
 
 
@@ -25,7 +26,7 @@ def main() -> None:
     for pair in itertools.product(*map(config.split_names, sys.argv[1:3])):
         show(Path("results", *pair))
     for page in compared(*map(config.split_names, sys.argv[1:3])):
-        print(f"All networks on all devices: {page.resolve()}")
+        say(f"All networks on all devices: {page.resolve()}")
 
 
 def compared(models: list[str], devices: list[str]) -> list[Path]:
@@ -41,10 +42,10 @@ def show(directory: Path) -> None:
     configuration = json.loads((directory / "configuration.json").read_text(encoding="utf-8"))
     summary, score = pd.read_csv(directory / "summary.csv"), data.score(configuration["data"])
     cost = search.cost_of_device(configuration["device"])
-    print_front(summary, timings, (directory / "report.html").resolve(), score=score, cost=cost)
+    print_front(summary, timings, (directory / "report.html").resolve(), score=score, cost=cost, console=terminal())
     found = answer(summary, configuration["device"]["name"], score, cost)
     for sentence in (found.sentence, *found.caveats):
-        print(sentence.replace("`", ""))
+        say(sentence.replace("`", ""))
 
 
 if __name__ == "__main__":

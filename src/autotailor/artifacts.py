@@ -147,11 +147,16 @@ def read_json(path: str | Path) -> dict[str, Any]:
     """
     source = Path(path)
     try:
-        document = json.loads(source.read_text(encoding="utf-8"))
+        with open_regular(source) as stream:
+            document = json.loads(stream.read().decode("utf-8"))
     except FileNotFoundError as error:
         raise ArtifactError(f"{source}: no such artifact; run the rule that writes it") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ArtifactError(f"{source}: is not a JSON file ({error}); remove it and run again") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise ArtifactError(f"{source}: {error.strerror}; remove it and run again") from error
     version = document.get("schema_version") if isinstance(document, dict) else None
     if version != SCHEMA_VERSION:
         raise ArtifactError(f"{source}: schema version {version}, expected {SCHEMA_VERSION}; remove it and run again")

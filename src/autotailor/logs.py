@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import logging
 import sys
+import threading
+import time
+from collections.abc import Callable
 
 from autotailor.ir.errors import printable
 
@@ -42,6 +45,37 @@ class _Printable(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
+
+
+class Sparing(logging.Filter):
+    """Lets at most ``most`` lines of a logger pass in ``seconds``; the next line that passes says how many did not.
+
+    Args:
+        most: number of lines.
+        seconds: length of the period, which begins with a line.
+        clock: in seconds.
+    """
+
+    def __init__(self, most: int = 10, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._most, self._seconds, self._clock = most, seconds, clock
+        self._begin, self._passed, self._left_out = -seconds, 0, 0
+        self._guard = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line passes."""
+        with self._guard:
+            now = self._clock()
+            if now - self._begin >= self._seconds:
+                self._begin, self._passed = now, 0
+            self._passed += 1
+            if self._passed > self._most:
+                self._left_out += 1
+                return False
+            if self._left_out:
+                record.msg, record.args = f"{record.getMessage()} ({self._left_out:,} lines left out before)", ()
+                self._left_out = 0
+            return True
 
 
 def silence() -> None:

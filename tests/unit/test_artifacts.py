@@ -33,6 +33,19 @@ def test_a_killed_write_is_swept_by_a_later_one_but_not_one_at_work(tmp_path: Pa
     assert sorted(path.name for path in tmp_path.iterdir()) == [at_work.name, other.name, "a.txt"]
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "nested"])
+def test_json_that_never_ends_or_is_no_file_is_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "pool.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_text("[" * 200_000)
+    with pytest.raises(artifacts.ArtifactError, match=r"pool\.json: (is a pipe, a device|is not a JSON file)"):
+        artifacts.read_json(path)
+
+
 def test_json_carries_its_schema_version(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     artifacts.write_json(path, {"a": 1})

@@ -205,6 +205,22 @@ def test_a_changed_model_file_or_picture_reruns_what_depends_on_it(snakemake: Sn
     assert planned(snakemake("-n", config=config)) == TRAINED | ARRIVED
 
 
+def test_a_changed_test_picture_reruns_no_training_that_does_not_look_at_it(snakemake: Snakemake) -> None:
+    folder = snakemake.folder
+    write_onnx(folder / "models" / "tested.onnx", 1.0)
+    write_pictures(folder / "photos")
+    for name in "ab":
+        (folder / "photos" / "test" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(folder / "photos" / "test" / name / "0.png")
+    config = add_model(folder, "tested", "models/tested.onnx")
+    finish(snakemake, config)
+    Image.new("RGB", (8, 8), "red").save(folder / "photos" / "test" / "a" / "0.png")
+    found = planned(snakemake("-n", config=config))
+    shutil.rmtree(folder / "photos" / "test")
+    assert {"sensitivity", "export", "measure"} <= found
+    assert not found & {"compile", "pretrain", "finetune", *ARRIVED}
+
+
 def test_changed_code_of_the_network_or_changed_weights_rerun_what_depends_on_them(snakemake: Snakemake) -> None:
     folder = snakemake.folder
     write_pictures(folder / "photos")

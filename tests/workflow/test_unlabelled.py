@@ -56,7 +56,7 @@ def test_the_original_network_agrees_with_itself_and_its_subnets_mostly(results:
     assert summary.loc["original", "accuracy_measured"] == 100
     assert 60 < summary.loc["largest", "accuracy_measured"] <= 100
     trained = json.loads((results / "finetune.json").read_text())
-    assert trained["original_test_accuracy"] == 100
+    assert trained["original_validation_accuracy"] == 100
 
 
 def test_a_person_reads_of_agreement(project: Path, results: Path) -> None:

@@ -6,10 +6,11 @@ import time
 from abc import ABC, abstractmethod
 from typing import TextIO
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
+from autotailor.commands.terminal import say, terminal
 from autotailor.progress.record import KILLERS, has_told
 from console.plan import DONE, FAILED, RUNNING, Job, Plan, duration
 
@@ -62,7 +63,7 @@ class Lines(View):
         self._stream = stream
 
     def say(self, text: str, style: str = "") -> None:
-        print(text, file=self._stream, flush=True)
+        say(text, file=self._stream)
 
     def begun(self, job: Job, message: str) -> None:
         usual = f" (took {duration(job.usual)} the last time)" if job.usual else ""
@@ -81,7 +82,7 @@ class Display(View):
     """A line for each finished stage, and below them the running stages with their progress and the time left."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._console = Console(file=stream, highlight=False)
+        self._console = terminal(file=stream, highlight=False)
         self._live: Live | None = None
 
     def open(self, plan: Plan) -> None:

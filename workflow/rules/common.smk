@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from autotailor import artifacts, run_lock
+from autotailor import artifacts, run_lock, scratch
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
 from autotailor.progress.starting import note_start
@@ -89,6 +89,11 @@ def load_matrix():
 
 # Snakemake locks after it has read this file, so that the locks of a killed run are removed before.
 if workflow.is_main_process:
+    try:
+        if workflow.local_exec:  # jobs of a cluster have their own machine's folder
+            scratch.of_run(str(workflow.snakemake_tmp_dir))
+    except OSError as error:
+        refuse(error)
     RUN_LOCK, was_killed = run_lock.hold(Path(".snakemake"))
     if was_killed:
         logger.warning(

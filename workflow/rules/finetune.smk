@@ -16,7 +16,7 @@ rule finetune:
     resources:
         **on_cluster("finetune"),
     params:
-        sections=sections("data", "finetune", "threads"),
+        sections=sections("training_data", "finetune", "threads"),
         code=code("finetune"),
     message:
         "finetune: trains the SuperNet's shared weights"

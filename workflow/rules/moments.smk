@@ -15,7 +15,7 @@ rule moments:
     resources:
         **on_cluster("moments"),
     params:
-        sections=sections("data", "moments", "calibration", "threads"),
+        sections=sections("training_data", "moments", "calibration", "threads"),
         code=code("moments"),
     message:
         "moments: what the weights read, from which slices follow in closed form"

@@ -14,7 +14,7 @@ rule pretrain:
     resources:
         **on_cluster("pretrain"),
     params:
-        sections=sections("network", "pretrain", "data", "threads"),
+        sections=sections("network", "pretrain", "training_data", "threads"),
         code=code("pretrain"),
     message:
         "pretrain: trains the original network {wildcards.model}"

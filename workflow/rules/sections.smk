@@ -9,6 +9,9 @@ RUNTIME = ("name", "transport", "runtime", "precision", "fusion", "options")
 NETWORK = ("name", "source", "resolution", "num_classes", "batch_norm", "output")
 # What a rule is not told of where it is None, so that runs of before, which have no such section, can be kept.
 OPTIONAL = ("polish_joint",)
+# Sections that rules read under another name; what they name differs. Rules that look at no test picture ask for
+# training_data, so that a change of test pictures does not train anew.
+READ_AS_SECTION = {"training_data": "data"}
 
 
 @functools.cache
@@ -20,6 +23,7 @@ def slices(pair):
     pool = PoolConfig.from_section(found["pool"])
     return {
         **{name: found[name] for name in found if name != "model"},
+        "training_data": found["data"],
         "network": {key: model[key] for key in NETWORK if key in model},
         "weights": model["weights"],
         "pretrain": model["pretrain"],
@@ -56,6 +60,7 @@ def runtime_content(device):
 # Digests of the data, files and libraries that sections name but do not contain.
 CONTENTS = {
     "data": data.fingerprint,
+    "training_data": data.training_fingerprint,
     "finetune": contents.training_content,
     "polish": contents.training_content,
     "polish_joint": contents.training_content,
@@ -92,10 +97,11 @@ def sections(*names):
         pair = pair_of(wildcards)
         known = slices(pair)
         absent = {name for name in OPTIONAL if known[name] is None}
-        found = {name: known[name] for name in names if name not in {"kept", *absent}}
+        asked = [name for name in names if name not in {"kept", *absent}]
+        found = {READ_AS_SECTION.get(name, name): known[name] for name in asked}
         found |= {
             f"{name}_content": content(name, known[name])
-            for name in found
+            for name in asked
             if name in CONTENTS
         }
         return found | ({"kept": kept(pair)} if "kept" in names else {})

@@ -19,6 +19,7 @@ with stage(snakemake) as this:
     runtime = profiling.exporting_runtime()
     needed = set(runtime.files) <= {Path(path).name for path in snakemake.output}
     chosen = polishing.read_exported(Path(snakemake.input.chosen), Path(snakemake.input.polished), net)
+    transparent = accuracy.find_transparent(splits.test, splits.background, labelled=splits.labelled)
     for name, each in chosen.items():
         network = export.deployable(net, each, module, splits, calibration)
         directory = Path(snakemake.output[f"{name}_subnet"]).resolve().parent
@@ -31,6 +32,7 @@ with stage(snakemake) as this:
                 this.params["tolerance"],
                 needed=needed,
                 preparation=splits.preparation,
+                transparent=transparent,
             )
             for name_of_file in runtime.files:  # an earlier run may have written them
                 (directory / name_of_file).unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
+    from autotailor.accuracy.backgrounds import find_transparent
     from autotailor.accuracy.calibration import Calibrator, adopt_statistics, calibrate
     from autotailor.accuracy.config import CalibrationConfig, MomentsConfig
     from autotailor.accuracy.errors import AccuracyError
@@ -26,6 +27,7 @@ __all__ = [
     "calibrate",
     "correctness",
     "evaluate",
+    "find_transparent",
     "prepare",
     "with_labels",
 ]
@@ -39,6 +41,7 @@ _HOMES = {
     "calibrate": "autotailor.accuracy.calibration",
     "correctness": "autotailor.accuracy.evaluation",
     "evaluate": "autotailor.accuracy.evaluation",
+    "find_transparent": "autotailor.accuracy.backgrounds",
     "prepare": "autotailor.accuracy.moments",
     "with_labels": "autotailor.accuracy.teaching",
 }

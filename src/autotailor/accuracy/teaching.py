@@ -35,6 +35,11 @@ class AnsweredSet(EvaluationSet):
         """See EvaluationSet."""
         return AnsweredSet(self._images.part(positions), self.labels[positions])
 
+    def over(self, background: str) -> EvaluationSet | None:
+        """See EvaluationSet; the answers stay those over the background of before."""
+        images = self._images.over(background)
+        return None if images is None else AnsweredSet(images, self.labels)
+
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""
         first, labels = 0, torch.from_numpy(self.labels)

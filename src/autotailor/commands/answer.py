@@ -12,6 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from autotailor.commands.paths import given_path
+from autotailor.commands.terminal import terminal
 from autotailor.ir.errors import printable
 
 if TYPE_CHECKING:
@@ -75,9 +76,7 @@ def table(title: str, *headings: str, numbers: tuple[str, ...] = ()) -> Table:
 
 def console() -> Console:
     """Where tables of ``estimates`` are printed: wide enough for all digits, even where a terminal is narrower."""
-    from rich.console import Console
-
-    return Console(width=max(Console().width, NARROWEST))
+    return terminal(least=NARROWEST)
 
 
 def estimates(title: str, predicted: Mapping[str, Estimate], measured: Mapping[str, Estimate]) -> Table:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
 from autotailor.commands.paths import given_path, given_text, own_file
+from autotailor.commands.terminal import say
 
 if TYPE_CHECKING:
     from autotailor.runs.export import ExportAnswer
@@ -130,12 +131,12 @@ def _show(found: ExportAnswer, cost: str) -> None:
         title += f" for a budget of {answer.number(found.budget)} {found.unit}{further}"
     answer.console().print(answer.estimates(title, found.predicted, found.measured))
     validation = ", ".join(f"{answer.number(v)} % {kind}" for kind, v in found.validation.items() if v is not None)
-    print(f"On the validation set: {validation}.")
+    say(f"On the validation set: {validation}.")
     if found.budget is not None and found.meets_budget is False:
         spent = (found.measured.get(cost) or found.predicted[cost]).value
         when = " when measured" if cost in found.measured else ""
-        print(
+        say(
             f"The budget is missed by {spent / found.budget - 1:.1%}{when}; ask for "
             f"{answer.number(found.budget**2 / spent)} {found.unit} to meet it."
         )
-    print(f"{found.folder}: {found.seconds:.0f} s")
+    say(f"{found.folder}: {found.seconds:.0f} s")

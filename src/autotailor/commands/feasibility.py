@@ -19,6 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autotailor.commands.terminal import say
 from autotailor.ir.errors import AutoTailorError
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def main() -> int:
     logging.getLogger("autotailor").setLevel(logging.INFO)
     question = json.load(sys.stdin)
     reason, net = _examined(question)
-    print(seconds_of_training(net) if net is not None and question["timed"] else reason)
+    say(seconds_of_training(net) if net is not None and question["timed"] else reason)
     return REFUSED if reason else 0
 
 

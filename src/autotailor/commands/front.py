@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
+from autotailor.commands.terminal import say, terminal
 
 if TYPE_CHECKING:
     from autotailor.runs.fronts.answer import FrontAnswer, Gap
@@ -54,8 +55,6 @@ def run(options: argparse.Namespace) -> None:
 
 def _show(found: FrontAnswer) -> None:
     """Prints one row for each SubNet, and where the numbers come from."""
-    from rich.console import Console
-
     asked = [name for name in (found.x, found.y, found.z) if name]
     names = [*asked, *(name for name in found.points[0] if name not in asked)]
     units = {name: f"{name} {found.points[0][name].unit}" for name in names}
@@ -63,11 +62,11 @@ def _show(found: FrontAnswer) -> None:
     for subnet, point in zip(found.subnets, found.points, strict=True):
         numbers = (answer.number(point[name].value, point[name].standard_error) for name in names)
         shown.add_row(subnet.id, *numbers)
-    Console(width=max(Console().width, 120)).print(shown)
+    terminal(least=120).print(shown)
     for name in names:
-        print(f"{name} from {found.points[0][name].source}")
+        say(f"{name} from {found.points[0][name].source}")
     how = "exact under these predictions" if found.is_exact else "perhaps not the best possible"
-    print(f"found by {found.method}: {how}")
+    say(f"found by {found.method}: {how}")
     if found.gap is not None:
         _show_gap(found.gap, {name: each.unit for name, each in found.points[0].items()})
 
@@ -77,10 +76,10 @@ def _show_gap(gap: Gap, units: Mapping[str, str]) -> None:
     unit = units[gap.metric]
     what = f"at any limits that a SubNet of the front keeps, none is better in {gap.metric}"
     if not gap.between:
-        print(f"complete: {what}")
+        say(f"complete: {what}")
     elif gap.axis is None:
-        print(f"{what} by more than {answer.number(gap.largest)} {unit}")
+        say(f"{what} by more than {answer.number(gap.largest)} {unit}")
     else:
         levels = ", ".join(answer.number(level) for level in gap.levels)
-        print(f"{what} by more than {answer.number(gap.between)} {unit};")
-        print(f"by no more than {answer.number(gap.largest)} {unit} at {gap.axis} of {levels} {units[gap.axis]}")
+        say(f"{what} by more than {answer.number(gap.between)} {unit};")
+        say(f"by no more than {answer.number(gap.largest)} {unit} at {gap.axis} of {levels} {units[gap.axis]}")

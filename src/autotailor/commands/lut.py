@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotailor.commands.paths import given_path
+from autotailor.commands.terminal import say, terminal
 from autotailor.ir.errors import AutoTailorError, printable
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def show(options: argparse.Namespace) -> None:
     """Prints a line for each device; raises LutCommandError where the store is missing."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
@@ -70,11 +70,11 @@ def show(options: argparse.Namespace) -> None:
             f"{known.operators:,}",
             last,
         )
-    Console().print(table)
+    terminal().print(table)
     for known in devices:
         for source, count in known.sources.items():
             origin = printable(source or "an unknown file")
-            print(f"{known.fingerprint.id}: {count:,} operators were imported from {origin}")
+            say(f"{known.fingerprint.id}: {count:,} operators were imported from {origin}")
 
 
 def write(options: argparse.Namespace) -> None:
@@ -87,7 +87,7 @@ def write(options: argparse.Namespace) -> None:
         lut.write(options.path)
     except OSError as error:
         raise LutCommandError(f"{options.path}: cannot be written ({error.strerror}); name another file") from error
-    print(printable(f"{options.path}: {len(lut):,} operators of device {chosen}"))
+    say(f"{options.path}: {len(lut):,} operators of device {chosen}")
 
 
 def read(options: argparse.Namespace) -> None:
@@ -98,7 +98,7 @@ def read(options: argparse.Namespace) -> None:
     lut = LUT.read(options.path)
     counted = Store(options.store).merge(lut, str(options.path.resolve()))
     found = f"{len(lut):,} operators of device {lut.fingerprint} imported, {counted:,} of them are new"
-    print(printable(f"{options.path}: {found}"))
+    say(f"{options.path}: {found}")
 
 
 def remove(options: argparse.Namespace) -> None:
@@ -122,14 +122,14 @@ def remove(options: argparse.Namespace) -> None:
     for part in found:
         names = printable(", ".join(Path(source).name or "an unknown file" for source in part.sources))
         tables = f"{part.imported:,} rows imported from {names}" if part.imported else "no imported rows"
-        print(
+        say(
             f"device {part.fingerprint}: {part.operators:,} operators: {part.visits:,} measurements made here, {tables}"
         )
     if not options.yes and not _is_wanted():
-        print("nothing was removed")
+        say("nothing was removed")
         return
     remover.remove()
-    print("removed; `autotailor run model=NAME device=NAME -- --forcerun profile` measures what a model needs again")
+    say("removed; `autotailor run model=NAME device=NAME -- --forcerun profile` measures what a model needs again")
 
 
 def _is_wanted() -> bool:

@@ -6,6 +6,7 @@ import argparse
 import shlex
 
 from autotailor.commands.paths import given_path
+from autotailor.commands.terminal import say
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,6 +30,6 @@ def run(options: argparse.Namespace) -> None:
     from autotailor.project.folder import create
 
     create(options.directory)
-    print(f"{options.directory} is a project now; README.md in it says what is where. To begin:")
-    print(f"  cd {shlex.quote(str(options.directory))}")
-    print("  autotailor run")
+    say(f"{options.directory} is a project now; README.md in it says what is where. To begin:")
+    say(f"  cd {shlex.quote(str(options.directory))}")
+    say("  autotailor run")

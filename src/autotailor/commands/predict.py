@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
 from autotailor.commands.paths import given_text
-from autotailor.ir.errors import printable
+from autotailor.commands.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,11 +60,11 @@ def run(options: argparse.Namespace) -> None:
         return
     _show(predictions)
     for name, metric in opened.metrics.items():
-        print(printable(f"{name} from {metric.source}"))
+        say(f"{name} from {metric.source}")
     for name, reason in unknown.items():
-        print(printable(f"{name} is not known: {reason}"))
+        say(f"{name} is not known: {reason}")
     for agreement in agreements:
-        print(_said(agreement))
+        say(_said(agreement))
 
 
 def _show(predictions: Sequence[Prediction]) -> None:

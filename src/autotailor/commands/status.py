@@ -10,8 +10,8 @@ from pathlib import Path
 
 from autotailor.commands import answer
 from autotailor.commands.paths import given_path
+from autotailor.commands.terminal import say
 from autotailor.contents import altered, altered_sentence
-from autotailor.ir.errors import printable
 from autotailor.progress.status import FAILED, KILLED, RUNNING, STARTING, STOPPED, StageStatus, Status, read_status
 
 MARKS = {"done": "✓", RUNNING: "▸", "waiting": "·", STOPPED: "‖", FAILED: "✗", KILLED: "✗"}
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         answer.print_json({**status.to_dict(), "altered": warning})
     else:
-        print(printable("\n".join([*lines(status), *([f"! {warning}"] if warning else [])])))
+        say("\n".join([*lines(status), *([f"! {warning}"] if warning else [])]))
 
 
 def _altered(options: argparse.Namespace) -> dict[Path, str]:

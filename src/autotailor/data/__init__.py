@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from autotailor.data.errors import DataError
     from autotailor.data.labels import Score, has_labels, score
     from autotailor.data.preparation import Preparation
-    from autotailor.data.registry import check, classes, fingerprint, load, meant, names, verify
+    from autotailor.data.registry import check, classes, fingerprint, load, meant, names, training_fingerprint, verify
     from autotailor.data.splits import DataSplits, EvaluationSet, TrainStream, resize
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "names",
     "resize",
     "score",
+    "training_fingerprint",
     "verify",
 ]
 
@@ -51,6 +52,7 @@ _HOMES = {
     "names": "autotailor.data.registry",
     "resize": "autotailor.data.splits",
     "score": "autotailor.data.labels",
+    "training_fingerprint": "autotailor.data.registry",
     "verify": "autotailor.data.registry",
 }
 __getattr__ = attach(__name__, _HOMES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -29,3 +30,32 @@ class Preparation:
     interpolation: str = "bilinear"
     classes: tuple[str, ...] = ()
     background: str = "white"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What one network makes of pictures with transparency.
+
+    Attributes:
+        looked_at: number of pictures, spread evenly over the set.
+        pictures: number of those whose image depends on the background.
+        accuracy: percent, over each background; empty where the pictures have no labels of their own.
+        differs: whether another background than the chosen one changes the accuracy much, and beyond chance.
+    """
+
+    looked_at: int
+    pictures: int
+    accuracy: Mapping[str, float] = field(default_factory=dict)
+    differs: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """The accuracies in words, with what to do about them; "" where they do not differ much."""
+        if not self.differs:
+            return ""
+        shown = {"drop": "with the stored colours (drop)"}
+        found = ", ".join(f"{value:.1f} % {shown.get(name, f'over {name}')}" for name, value in self.accuracy.items())
+        return (
+            f"On pictures with transparent pixels the network is right on {found}: set data.background to what the "
+            f"network was trained with"
+        )

@@ -57,6 +57,10 @@ class Dataset(ABC):
     def fingerprint(self) -> str:
         """Digest of the data's content, whatever folder holds the data; cheap where no file changed."""
 
+    def training_fingerprint(self) -> str:
+        """Digest of the content that training and validation pictures depend on; here that of all data."""
+        return self.fingerprint()
+
     @abstractmethod
     def load(self) -> DataSplits:
         """Reads the data into the three splits."""
@@ -182,6 +186,14 @@ def fingerprint(section: Mapping[str, Any]) -> str:
         DataError: the data are missing.
     """
     return _dataset(section).fingerprint()
+
+
+def training_fingerprint(section: Mapping[str, Any]) -> str:
+    """As ``fingerprint``, of the content that training and validation pictures depend on.
+
+    Test pictures in files of their own are left out; those that are drawn from others by the seed count.
+    """
+    return _dataset(section).training_fingerprint()
 
 
 def read_config(config: type[Config], section: Mapping[str, Any]) -> Config:

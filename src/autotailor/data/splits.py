@@ -103,6 +103,10 @@ class EvaluationSet(ABC):
         """The images at rising positions as a set of their own; here the whole set is read once, and they are kept."""
         return kept(self, positions)
 
+    def over(self, background: str) -> EvaluationSet | None:
+        """The same pictures over another background (``data.background``); None where they are no picture files."""
+        return None
+
 
 @dataclass(frozen=True)
 class DataSplits:

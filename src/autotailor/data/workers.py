@@ -13,6 +13,7 @@ starts afresh would have to import PyTorch first.
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import threading
@@ -103,6 +104,7 @@ class TrainingLoader:
                 self._is_busy = False
 
     def _fork(self, keys: list[list[Any]], persistent: bool) -> DataLoader[Any]:
+        multiprocessing.util.get_temp_dir()  # this process removes it; those of forked processes would stay
         return DataLoader(
             _Told(self._items),  # type: ignore[arg-type]  # PyTorch asks for no more than __getitem__
             batch_sampler=keys,

@@ -15,6 +15,7 @@ import onnx
 import torch
 from torch import nn
 
+from autotailor.accuracy.backgrounds import Transparent, judge
 from autotailor.data import EvaluationSet, Preparation, resize
 from autotailor.export.deployable import Deployable
 from autotailor.export.verification import Array, Comparison, Verification, compare, run_exported_program, run_onnx
@@ -49,6 +50,7 @@ def export(
     *,
     needed: bool = True,
     preparation: Preparation | None = None,
+    transparent: Transparent | None = None,
 ) -> Verification:
     """Writes a SubNet into a directory and compares every file with the SubNet in PyTorch.
 
@@ -61,6 +63,7 @@ def export(
         needed: whether the runtime's own files must be written. Where another runtime measures the network, files that
             this runtime cannot write or run correctly are left out, and the verification gives the reason.
         preparation: what makes the network's input of a picture, for ``subnet.json``; None where it is not known.
+        transparent: pictures with transparency, on which ``subnet.json`` says how right the network is.
 
     Raises:
         ExportError: an exported file differs by more than the tolerance.
@@ -88,7 +91,7 @@ def export(
         comparisons=(*comparisons, *converted),
         left_out={runtime.name: reason} if reason else {},
     )
-    _write_json(directory / SUBNET, describe_subnet(network, preparation))
+    _write_json(directory / SUBNET, describe_subnet(network, preparation, transparent))
     _write_json(directory / VERIFICATION, verification.to_dict())
     if not verification.passed:
         failed = [c for c in verification.comparisons if not c.max_relative_error <= tolerance]
@@ -157,9 +160,15 @@ def _converted(
     return (), reason
 
 
-def describe_subnet(network: Deployable, preparation: Preparation | None) -> dict[str, Any]:
+def describe_subnet(
+    network: Deployable, preparation: Preparation | None, transparent: Transparent | None
+) -> dict[str, Any]:
     """The content of ``subnet.json``."""
     net, subnet = network.net, network.subnet
+    side = network.graph.shapes[network.graph.input][-1]
+    judged = judge(network.reference, transparent, side) if transparent else None
+    if judged and judged.differs:
+        logger.warning("SubNet %s: %s", subnet.id, judged.sentence)
     row = subnet.to_array()
     return {
         "network": net.name,
@@ -175,6 +184,7 @@ def describe_subnet(network: Deployable, preparation: Preparation | None) -> dic
         "parameters_m": float(net.parameters().predict(row)[0]),
         "macs_m": float(net.macs().predict(row)[0]),
         "preparation": asdict(preparation) if preparation else None,
+        "transparency": asdict(judged) if judged else None,
     }
 
 

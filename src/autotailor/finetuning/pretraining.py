@@ -38,8 +38,7 @@ class PretrainResult:
 
     Attributes:
         state_dict: weights, contiguous.
-        metrics: ``validation_accuracy`` and ``test_accuracy`` (percent), ``loss`` of the last epoch (unless there was
-            none), ``images`` seen.
+        metrics: ``validation_accuracy`` (percent), ``loss`` of the last epoch (unless there was none), ``images`` seen.
         history: one row for each epoch.
     """
 
@@ -79,7 +78,9 @@ def pretrain(
     stream = augmented(data, config.augmentation, config.seed)
     mix = mixing(data, config.augmentation, config.seed)
     history = train(network, stream, config, step, path, identity, "pretrain", watch, config.resume_from, mix=mix)
-    metrics = accuracies(network, data, config.threads) | training_metrics(history, data, config.batch_size)
+    with deterministic(config.threads, device_of(network)):  # test pictures are left for the measurements
+        metrics = {"validation_accuracy": percent(correctness(network, data.validation))}
+    metrics |= training_metrics(history, data, config.batch_size)
     return PretrainResult(weights_of(network), metrics, history)
 
 

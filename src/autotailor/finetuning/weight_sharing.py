@@ -11,7 +11,7 @@ import torch
 
 from autotailor.accuracy.calibration import Calibrator, resolution_of
 from autotailor.accuracy.determinism import deterministic
-from autotailor.accuracy.evaluation import BoolArray, correctness, evaluate, percent
+from autotailor.accuracy.evaluation import BoolArray, evaluate, percent
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.compilation import check_compiler, compiled
@@ -52,8 +52,8 @@ class FinetuneResult:
 
     Attributes:
         net: with the trained weights and the largest SubNet's recalibrated statistics; untrained, with those given.
-        metrics: ``validation_accuracy`` and ``test_accuracy`` (percent), each with ``original_``, ``largest_`` and
-            ``smallest_`` before it; ``loss`` of the last epoch (unless there was none), ``images`` seen.
+        metrics: ``validation_accuracy`` (percent), with ``original_``, ``largest_`` and ``smallest_`` before it;
+            ``loss`` of the last epoch (unless there was none), ``images`` seen.
         history: one row for each epoch, with the accuracies of the epochs after which the panel was measured.
     """
 
@@ -110,7 +110,6 @@ def finetune(
     metrics = _metrics(module, data, calibrator, config, known, net.largest(), net.smallest())
     with deterministic(config.threads, device):
         metrics["original_validation_accuracy"] = percent(known)
-        metrics["original_test_accuracy"] = percent(correctness(original.network, data.test, original.resolution))
     metrics |= training_metrics(history, data, config.batch_size)
     return FinetuneResult(net.absorb(module, statistics), metrics, history)
 
@@ -291,9 +290,8 @@ def _metrics(
         for name, subnet in zip(("largest", "smallest"), ends, strict=True):
             is_given = name == "largest" and not config.epochs
             statistics = None if is_given else calibrator.statistics(module.eval(), subnet)
-            for split, images in (("validation", data.validation), ("test", data.test)):
-                right = evaluate(module, subnet, images, statistics).right
-                found[f"{name}_{split}_accuracy"] = percent(right)
-                if (name, split) == ("largest", "validation"):
-                    warn_if_worse(known, right, images.groups, config.lr, labelled=data.labelled)
+            right = evaluate(module, subnet, data.validation, statistics).right
+            found[f"{name}_validation_accuracy"] = percent(right)
+            if name == "largest":
+                warn_if_worse(known, right, data.validation.groups, config.lr, labelled=data.labelled)
     return found

@@ -263,7 +263,16 @@ def _write(run: RunTables, chosen: Chosen, splits: DataSplits, place: Destinatio
     network = export.deployable(run.net, chosen.exported, module, splits, calibration)
     runtime, tolerance = profiling.exporting_runtime(), run.configuration["export"]["tolerance"]
     needed = device is not None and device.runtime.startswith(runtime.name)
-    export.export(network, place.files, splits.test, runtime, tolerance, needed=needed, preparation=splits.preparation)
+    export.export(
+        network,
+        place.files,
+        splits.test,
+        runtime,
+        tolerance,
+        needed=needed,
+        preparation=splits.preparation,
+        transparent=accuracy.find_transparent(splits.test, splits.background, labelled=splits.labelled),
+    )
     if chosen.candidates is not None:
         chosen.candidates.to_csv(place.files / "candidates.csv", index=False)
     if chosen.confirmed is not None:

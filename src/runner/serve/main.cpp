@@ -19,7 +19,7 @@ static volatile std::sig_atomic_t is_over = 0;
 static const char usage[] =
     "usage: autotailor-serve POOL [--socket PATH | --tcp PORT] [--deadline-ms D] [--quantile Q] [--rate R] [--quota CORES]\n"
     "                        [--margin SHARE] [--dwell-s S] [--horizon N] [--battery LEVEL] [--pin MEMBER] [--memory-mb M]\n"
-    "                        [--keep-s S] [--long-s S] [--lease-s S] [--cores N,N,...|any] [--sensors FOLDER]\n"
+    "                        [--keep-s S] [--long-s S] [--lease-s S] [--idle-s S] [--cores N,N,...|any] [--sensors FOLDER]\n"
     "       autotailor-serve --check POOL | --gather MEMBER POOL | --version | --help\n"
     "The socket is POOL/serve.sock if neither --socket nor --tcp is given, the deadline 1.25 times the latency of the largest\n"
     "member, the quota that of the control group, and inferences run on the cores on which the pool was measured.\n";
@@ -50,9 +50,9 @@ static Listener listener_of(const CommandLine& line) {
     return Listener::at_port(static_cast<int>(port));
 }
 
-static double lease_of(const CommandLine& line) {
-    const double seconds = line.number("--lease-s", std::numeric_limits<double>::infinity());
-    if (!(seconds > 0)) throw PoolError("--lease-s: expected a positive number of seconds");
+static double seconds_of(const CommandLine& line, const std::string& name, double otherwise) {
+    const double seconds = line.number(name, otherwise);
+    if (!(seconds > 0)) throw PoolError(name + ": expected a positive number of seconds");
     return seconds;
 }
 
@@ -83,19 +83,21 @@ static void choose_cores(const CommandLine& line, const Pool& pool) {
 }
 
 static void serve(const CommandLine& line) {
-    const double lease_s = lease_of(line);
+    const double lease_s = seconds_of(line, "--lease-s", std::numeric_limits<double>::infinity());
+    const double idle_s = seconds_of(line, "--idle-s", 30.0);
     const Sensors sensors(line.text("--sensors"));
     pool_text::lines(line.pool + "/pool.txt");  // without which the socket's folder would be blamed
     Listener listener = listener_of(line);  // before the pool is loaded: an address that is taken is said at once
     Pool pool = open_pool(line.pool);
     const Settings settings = settings_of(line, pool);
     choose_cores(line, pool);
-    Server server(std::make_unique<Engine>(std::move(pool), settings, sensors), sensors, std::move(listener), lease_s);
+    Server server(std::make_unique<Engine>(std::move(pool), settings, sensors), sensors, std::move(listener), lease_s, idle_s);
     struct sigaction action = {};
     action.sa_handler = [](int) { is_over = 1; };
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
     std::signal(SIGPIPE, SIG_IGN);  // who reads standard output may have gone: the socket is removed all the same
+    if (!server.key().empty()) std::cout << "key " << server.key() << std::endl;
     std::cout << "serving " << server.engine().pool().model << " with " << server.engine().pool().members.size() << " members at " << server.listener().text() << std::endl;
     server.run(is_over);
     if (server.is_abandoned()) std::cerr << "no request has come for " << lease_s << " s (--lease-s), so that the server has ended" << std::endl;
@@ -139,7 +141,7 @@ int main(int count, char** words) {
             gather(words[3], words[2]);
         } else {
             const CommandLine line(count, words, {"--socket", "--tcp", "--deadline-ms", "--quantile", "--rate", "--quota", "--margin", "--dwell-s",
-                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s", "--long-s", "--lease-s", "--cores", "--sensors"});
+                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s", "--long-s", "--lease-s", "--idle-s", "--cores", "--sensors"});
             if (line.pool.empty()) {
                 std::cerr << usage;
                 return 64;

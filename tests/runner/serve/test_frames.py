@@ -24,6 +24,8 @@ from served import (
     INFER,
     MAGIC,
     METRICS,
+    OPEN,
+    RELOAD,
     REPLY,
     SET,
     STATUS,
@@ -173,6 +175,39 @@ def test_a_client_that_waits_for_its_turn_is_not_taken_for_a_stuck_one(tmp_path:
     assert (
         said == "1001"
     )  # queued, not stuck; a part of a frame, not stuck; stuck when the part has been there for long
+
+
+def test_a_silent_client_gives_its_place_to_the_ninth(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS, "--idle-s", "0.2") as server:
+        clients = [server.client() for _ in range(8)]
+        for client in clients:
+            client.infer(IMAGE)
+        time.sleep(0.3)
+        for client in clients[1:]:
+            client.infer(IMAGE)
+        with server.client() as ninth:
+            ninth.infer(IMAGE)
+            kind, _, body = clients[0].receive()
+            assert (kind, "asked nothing for long" in body.decode()) == (ERROR, True)
+            with server.client() as tenth:  # the others have asked just now
+                kind, _, body = tenth.receive()
+                assert (kind, "8 clients" in body.decode()) == (ERROR, True)
+
+
+def test_over_tcp_only_who_knows_the_key_may_change_something(command: tuple[str, ...], pool: TinyPool) -> None:
+    with Serving(command, pool.folder, *OPTIONS, port=True) as server, server.client() as client:
+        assert re.fullmatch("[0-9a-f]{32}", server.key)
+        for change in (lambda: client.set(rate=1), lambda: client.ask(RELOAD)):
+            with pytest.raises(Refused, match="over TCP any user of this computer can connect, and may only ask"):
+                change()
+        for wrong in (b"", b"0" * 32, server.key.encode()[:-1]):
+            with pytest.raises(Refused, match="not the server's key"):
+                client.ask(OPEN, wrong)
+        assert client.ask(OPEN, server.key.encode()) == b""
+        assert client.set(rate=1)["rate"] == 1
+        client.ask(RELOAD)
+        with server.client() as another, pytest.raises(Refused, match="may only ask"):
+            another.set(rate=2)
 
 
 def test_the_ninth_client_is_told_that_there_are_eight(command: tuple[str, ...], pool: TinyPool) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from PIL import Image
 
 import picture_files
 from autotailor import data
@@ -175,3 +176,24 @@ def test_a_fingerprint_which_every_parse_of_the_snakefile_makes_imports_no_torch
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.strip()) == 64
+
+
+def test_a_changed_test_picture_leaves_the_fingerprint_of_the_training(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        for label in "ab":
+            (tmp_path / part / label).mkdir(parents=True)
+            for number in range(4):
+                Image.new("RGB", (8, 8), (number, 9, 9)).save(tmp_path / part / label / f"{number}.png")
+    section = {"name": "mine", "kind": "folder", "root": str(tmp_path), "resolution": 8}
+
+    def prints() -> tuple[str, str]:
+        return data.training_fingerprint(section), data.fingerprint(section)
+
+    before = prints()
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "test" / "a" / "0.png")
+    after = prints()
+    assert (after[0] == before[0], after[1] == before[1]) == (True, False)
+    Image.new("RGB", (8, 8), "blue").save(tmp_path / "train" / "a" / "0.png")
+    assert prints()[0] != before[0]
+    shutil.rmtree(tmp_path / "test")  # from now on they are drawn from the training pictures
+    assert prints()[0] == prints()[0] != before[0]

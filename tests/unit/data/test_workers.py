@@ -153,3 +153,21 @@ def test_pictures_are_the_same_in_processes_that_start_afresh(method: str, tmp_p
         for (images, labels), (its_images, its_labels) in zip(batches, same, strict=True):
             assert torch.equal(images, its_images)
             assert torch.equal(labels, its_labels)
+
+
+@pytest.mark.skipif(workers._start_method() != "fork", reason="threads prepare the images here")
+def test_processes_that_prepare_images_leave_no_temporary_folders(tmp_path: Path) -> None:
+    program = """
+import torch
+from autotailor.data import workers
+
+class Items:
+    def __getitem__(self, index):
+        return torch.zeros(1), index
+
+print(sum(len(labels) for _, labels in workers.TrainingLoader(Items(), 2).batches([[i] for i in range(6)])))
+"""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "6\n"
+    assert not list(tmp_path.glob("pymp-*"))

@@ -26,7 +26,7 @@ class TestPretrain:
         losses = [row["loss"] for row in pretrained.history]
         assert losses[-1] < losses[0]
         assert pretrained.metrics["images"] == 3 * 48
-        assert set(pretrained.metrics) == {"validation_accuracy", "test_accuracy", "loss", "images"}
+        assert set(pretrained.metrics) == {"validation_accuracy", "loss", "images"}
 
     def test_the_same_run_gives_the_same_bits_whatever_happened_before(
         self, pretrained: PretrainResult, tiny: DataSplits, tmp_path: Path
@@ -51,7 +51,7 @@ class TestPretrain:
     def test_without_epochs_there_is_no_loss(self, tiny: DataSplits, tmp_path: Path) -> None:
         """NaN would be no number of JSON."""
         metrics = finetuning.pretrain(fresh(), tiny, replace(PRETRAIN, epochs=0), tmp_path).metrics
-        assert set(metrics) == {"validation_accuracy", "test_accuracy", "images"}
+        assert set(metrics) == {"validation_accuracy", "images"}
         assert metrics["images"] == 0
 
     def test_a_finished_run_is_not_repeated(self, tiny: DataSplits, tmp_path: Path) -> None:

@@ -47,13 +47,12 @@ class TestFinetune:
         assert len(finetuned.history) == 2
         assert finetuned.metrics["images"] == 96
         for who in ("original", "largest", "smallest"):
-            for split in ("validation", "test"):
-                assert 0 <= finetuned.metrics[f"{who}_{split}_accuracy"] <= 100
+            assert 0 <= finetuned.metrics[f"{who}_validation_accuracy"] <= 100
         assert not equal(weights(finetuned.net), weights(plain_net))
 
     def test_the_result_stands_alone(self, finetuned: FinetuneResult, tiny: DataSplits) -> None:
         accuracy = finetuning.accuracies(finetuned.net.build(finetuned.net.largest()), tiny, threads=1)
-        assert accuracy["test_accuracy"] == finetuned.metrics["largest_test_accuracy"]
+        assert accuracy["validation_accuracy"] == finetuned.metrics["largest_validation_accuracy"]
 
     def test_a_compiled_teacher_teaches_the_same(
         self,
@@ -138,7 +137,7 @@ class TestFinetune:
         with torch.no_grad():  # with the statistics that the original network came with
             assert torch.allclose(before(images), after(images), atol=1e-4)
         assert (result.history, result.metrics["images"]) == ([], 0)
-        found = {name: result.metrics[f"{name}_test_accuracy"] for name in ("original", "largest")}
+        found = {name: result.metrics[f"{name}_validation_accuracy"] for name in ("original", "largest")}
         assert found["original"] == found["largest"]
         assert not list(tmp_path.iterdir())
 

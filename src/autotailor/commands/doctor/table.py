@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from autotailor.commands.doctor.finding import Finding, Verdict
+from autotailor.commands.terminal import terminal
 
 STYLES = {
     Verdict.GOOD: "green",
@@ -29,7 +30,7 @@ def print_findings(device: str, findings: Iterable[Finding], console: Console | 
     Returns:
         All findings.
     """
-    console = console or Console()
+    console = console or terminal()
     with console.status(f"examining {device}"):
         found = list(findings)
     table = Table(title=f"Device {device}", title_justify="left", box=None, padding=(0, 2, 0, 0))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml  # type: ignore[import-untyped]
 
 from autotailor.commands.paths import given_path
+from autotailor.commands.terminal import say
 from autotailor.ir.errors import AutoTailorError
 
 if TYPE_CHECKING:
@@ -96,19 +97,21 @@ def run(options: argparse.Namespace) -> None:
     if options.yaml:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")  # runs read the file so, whatever the terminal's encoding is
-        print(configuration, end="")
+        print(configuration, end="")  # a file, whose paths are what they are
         return
     from autotailor.commands.inspect.tables import print_inspection
 
     print_inspection(net, proposed=section is None)
     if own is not None:
+        from autotailor.commands.inspect.backgrounds import transparent_lines
+
         own.verify()
-        print("\n".join(own.summary()))
+        say("\n".join(own.summary(transparent_lines(own, net, options))))
     if options.random_weights:
-        print("Random weights: the structure is that of the trained network, but the accuracy is not.")
+        say("Random weights: the structure is that of the trained network, but the accuracy is not.")
     if device is not None:
         _check_runtime(net, device)
-        print(f"Device {device.name}: its runtime {device.runtime} can run every operator.")
+        say(f"Device {device.name}: its runtime {device.runtime} can run every operator.")
 
 
 def _check_square(net: SuperNet, source: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
+from autotailor.commands.inspect.backgrounds import transparent_lines
 from autotailor.commands.inspect.own_data import OwnData, class_lines, data_lines, is_of_timm, preprocessing
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
         "",
         *class_lines(own.classes),
         *own.rare_lines(),
-        *own.transparent_lines(),
+        *transparent_lines(own, net, options, (prepared, measured)),
         *data_lines(own, prepared, measured, side, is_assumed=_side_is_assumed(options)),
         "",
         *SPACE,

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotailor.agreement import BYTE, AgreementError, mismatch
 from autotailor.data.datasets.folder import Folder, FolderConfig
-from autotailor.data.errors import DataError
 from autotailor.data.files.contents import cores
 from autotailor.data.pictures.layout import Layout, is_flat
 
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 MOST_WORKERS = 8
 LISTED = 24  # classes
-LOOKED_AT = 2000  # pictures, for transparency
 RARE = 5  # times as many pictures that another class has, from which on a class is said to be rare
 IMAGENET_CROP = 0.875
 Triple = tuple[float, float, float]
@@ -79,11 +76,11 @@ class OwnData:
             FolderConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder), labels=self.labels)
         )
 
-    def summary(self) -> list[str]:
-        """Lines that describe the pictures and the classes."""
+    def summary(self, transparent: Sequence[str] = ()) -> list[str]:
+        """Lines that describe the pictures and the classes, with comments on transparent pictures."""
         what = f"{len(self.classes)} classes" if self.labels else "without labels"
         lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {what}."]
-        comments = (*class_lines(self.classes), *self.rare_lines(), *self.transparent_lines())
+        comments = (*class_lines(self.classes), *self.rare_lines(), *transparent)
         return [*lines, *(line.removeprefix("# ") for line in comments)]
 
     def rare_lines(self) -> list[str]:
@@ -96,23 +93,6 @@ class OwnData:
         return [
             f"# Of {rare} there are {few:,} pictures, of {usual} {many:,}:",
             "# accuracy counts pictures and not classes, and says little of a rare class.",
-        ]
-
-    def transparent_lines(self) -> list[str]:
-        """Comments that count pictures with transparency, among at most ``LOOKED_AT``; none without such pictures."""
-        from autotailor.data.pictures.reading import is_transparent
-
-        files = self.layout.files()
-        files = files[:: -(-len(files) // LOOKED_AT)]
-        with ThreadPoolExecutor(cores()) as pool:
-            count = sum(pool.map(is_transparent, files))
-        if not count:
-            return []
-        return [
-            f"# {count:,} of {len(files):,} pictures that were looked at have transparent pixels, "
-            "which stand over white:",
-            "# data.background: black, or drop where the network was trained with their stored colours,",
-            "# as torchvision's ImageFolder reads them.",
         ]
 
     def statistics(self, resolution: int, what: str) -> PictureStatistics:
@@ -138,14 +118,7 @@ def read_own_data(folder: Path) -> OwnData:
     name = re.sub(r"\W+", "_", folder.expanduser().resolve().name).strip("_").lower() or "pictures"
     labels = not (folder.expanduser().is_dir() and is_flat(folder.expanduser()))
     config = FolderConfig(name=name, resolution=32, root=str(folder), labels=labels)
-    own = OwnData(folder, name, Folder(config).layout(), labels)
-    if labels and len(own.classes) < 2:
-        raise DataError(
-            f"data {name}: {folder} has one class, {own.classes[0]}; name the folder that holds one folder per class, "
-            f"at least two. Pictures without labels: name a folder with no folders in it, or set data.root and "
-            f"data.labels: false in the model's file by hand"
-        )
-    return own
+    return OwnData(folder, name, Folder(config).layout(), labels)
 
 
 def is_of_timm(source: str) -> bool:
@@ -206,6 +179,11 @@ def preprocessing(
     return Preprocessing(measured.mean, measured.std, origin), measured
 
 
+def crop_of(prepared: Preprocessing, measured: PictureStatistics, resolution: int) -> float:
+    """The network's own crop; where it is unknown, small pictures are taken whole."""
+    return prepared.crop or (1.0 if measured.side <= resolution else IMAGENET_CROP)
+
+
 def data_lines(
     own: OwnData, prepared: Preprocessing, measured: PictureStatistics, resolution: int, *, is_assumed: bool = False
 ) -> list[str]:
@@ -219,8 +197,8 @@ def data_lines(
         is_assumed: whether this side is only the usual one, since nobody has named the network's.
     """
     small = measured.side <= resolution
+    crop = crop_of(prepared, measured, resolution)
     side = f"{resolution} is assumed: --resolution names the network's" if is_assumed else "the network's"
-    crop = prepared.crop or (1.0 if small else IMAGENET_CROP)
     rows: list[tuple[str, Any, str]] = [
         ("name", quoted(own.name), ""),
         ("root", own.folder, ""),

@@ -12,6 +12,7 @@ from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from autotailor.commands.terminal import terminal
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.dimensions.dimension import RESOLUTION, Kernel
 from autotailor.ir.errors import printable
@@ -37,9 +38,9 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
         proposed: whether its space was proposed rather than configured.
         console: where to print; standard output when None.
     """
-    console = console or Console()
+    console = console or terminal()
     if not console.is_terminal or console.width > WIDTH:
-        console = Console(file=console.file, width=WIDTH)
+        console = terminal(file=console.file, width=WIDTH)
     macs = net.macs()
     shape = _times(net.input_shape[1:])
     console.print(f"[bold]{printable(net.name)}[/]   {shape} in, {net.num_classes} classes out", highlight=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from autotailor.commands import answer
 from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import add_address, address_of, pool_folder, read_classes
+from autotailor.commands.terminal import say, terminal
 from autotailor.ir.errors import AutoTailorError, printable
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def run_status(options: argparse.Namespace) -> None:
 
     with Client(address_of(options)) as client:
         if options.metrics:
-            print(client.metrics(), end="")
+            say(client.metrics(), end="")
         elif options.json:
             answer.print_json(client.status())
         else:
@@ -125,7 +126,7 @@ def run_infer(options: argparse.Namespace) -> None:
             late = ", late" if row["late"] else ""
             name = f" ({row['class_name']})" if row["class_name"] is not None else ""
             took = f"{row['latency_ms']:.3g} ms by {row['member']}{late}"
-            print(printable(f"{row['picture']}: class {row['class']}{name} in {took}"))
+            say(f"{row['picture']}: class {row['class']}{name} in {took}")
 
 
 def _members(client: Client) -> list[str]:
@@ -160,7 +161,7 @@ def run_reload(options: argparse.Namespace) -> None:
 
     with Client(address_of(options)) as client:
         status = client.reload()
-    print(printable(f"serving {len(status['members'])} members of {status['model']} on {status['device']}"))
+    say(f"serving {len(status['members'])} members of {status['model']} on {status['device']}")
 
 
 def run_stop(options: argparse.Namespace) -> None:
@@ -201,8 +202,6 @@ def read_picture(path: Path) -> npt.NDArray[np.float32]:
 
 def _show(status: Mapping[str, Any]) -> None:
     """The status for people."""
-    from rich.console import Console
-
     counters, load = status["counters"], status["load"]
     by_member = counters["by_member"]
     table = answer.table(
@@ -216,10 +215,10 @@ def _show(status: Mapping[str, Any]) -> None:
         table.add_row(
             printable(name), f"{member['accuracy']:.2f}", f"{member['latency_ms']:.4g}", str(by_member[name]), now
         )
-    Console(width=max(Console().width, 100)).print(table)
+    terminal(least=100).print(table)
     settings = ", ".join(f"{key} {value}" for key, value in status["settings"].items() if value is not None)
-    print(printable(f"settings: {settings}"))
-    print(f"load: operators {load['slowdown']:.2f} times as slow, waiting {load['waiting']:.0%} of the CPU time")
-    print(f"missed {counters['missed']} of {counters['inferences']} deadlines, {counters['switches']} switches")
+    say(f"settings: {settings}")
+    say(f"load: operators {load['slowdown']:.2f} times as slow, waiting {load['waiting']:.0%} of the CPU time")
+    say(f"missed {counters['missed']} of {counters['inferences']} deadlines, {counters['switches']} switches")
     if status["wants_search"]:
-        print("no member has fitted for a minute: `autotailor runtime search RUN`, or raise the deadline")
+        say("no member has fitted for a minute: `autotailor runtime search RUN`, or raise the deadline")

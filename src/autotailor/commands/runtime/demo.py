@@ -7,6 +7,7 @@ from pathlib import Path
 
 from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import add_pool, pool_folder
+from autotailor.commands.terminal import say
 
 SECONDS = 16.0
 PAGE, TRACE = "runtime.html", "runtime.csv"
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
     with atomic(options.output / TRACE) as temporary:
         write_csv(samples, temporary)
     write_page(samples, status, core, options.output / PAGE)
-    print(f"page: {options.output / PAGE}, trace: {options.output / TRACE}")
+    say(f"page: {options.output / PAGE}, trace: {options.output / TRACE}")
 
 
 def check_rate(rate: float) -> None:

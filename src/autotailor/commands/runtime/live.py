@@ -15,6 +15,7 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
+from autotailor.commands.terminal import terminal
 from autotailor.serving.demo.drive import Phase
 from autotailor.serving.demo.trace import Sample, summed
 from autotailor.serving.service import Service
@@ -30,7 +31,7 @@ class Live:
 
     def __init__(self, service: Service, plan: Sequence[Phase], console: Console | None = None) -> None:
         self._service, self._plan = service, plan
-        self._console = console or Console()
+        self._console = console or terminal()
         self._recent: deque[Sample] = deque()
         self._phase: list[Sample] = []
         self._history: deque[float] = deque(maxlen=WIDTH)

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from autotailor.commands.terminal import say
 from autotailor.serving import library
 from autotailor.serving.errors import PoolError
 from autotailor.serving.wire import Address, Client
 
 SAID = re.compile(r"serving .* with (\d+) members at (?:unix:.*|tcp:(\d+))\n")
-ERROR = f"{library.SERVER}: "
+ERROR, KEY = f"{library.SERVER}: ", "key "
 PR_SET_PDEATHSIG = 1
 
 
@@ -44,14 +45,17 @@ def serve(folder: Path, address: Address, options: Sequence[str]) -> None:
     listening = threading.Thread(target=_hand_on, args=(process.stderr, errors), daemon=True)
     listening.start()
     with _ended_by_signals(process):
-        if said := SAID.fullmatch(process.stdout.readline()):
+        line = process.stdout.readline()
+        if line.startswith(KEY):  # of a port; users of this command change the server through a Unix socket
+            line = process.stdout.readline()
+        if said := SAID.fullmatch(line):
             _announce(folder, int(said[1]), address if said[2] is None else Address(port=int(said[2])))
         process.stdout.read()  # the last status
         code = process.wait()
     listening.join()
     if code != 0:
         raise PoolError(errors[-1] if errors else f"{library.SERVER} has ended with exit code {code}; start it again")
-    print("stopped", flush=True)
+    say("stopped")
 
 
 @contextmanager
@@ -69,7 +73,7 @@ def _ended_by_signals(process: subprocess.Popen[str]) -> Iterator[None]:
 def _announce(folder: Path, count: int, address: Address) -> None:
     with Client(address) as client:
         deadline = client.status()["settings"]["deadline_ms"]
-    print(f"serving {count} members of {folder} at {address}; deadline {deadline:.3g} ms", flush=True)
+    say(f"serving {count} members of {folder} at {address}; deadline {deadline:.3g} ms")
 
 
 def _hand_on(stream: IO[str], errors: list[str]) -> None:
@@ -78,7 +82,7 @@ def _hand_on(stream: IO[str], errors: list[str]) -> None:
         if line.startswith(ERROR):
             errors.append(line.removeprefix(ERROR).rstrip("\n"))
         else:
-            print(line, end="", file=sys.stderr, flush=True)
+            say(line, end="", file=sys.stderr)
 
 
 def _end_with_parent() -> None:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from autotailor.commands.terminal import say
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, OverdueError, TransientError
 from autotailor.profiling.host.holding import held
@@ -47,6 +48,7 @@ which a new pool is sent comes on top, because requests wait meanwhile.
 """
 SLOWEST = 1_000_000
 """Bytes a second at which a pool is sent at least; on a slower way, ``--lease-s`` says more."""
+KEY = re.compile(r"key ([0-9a-f]+)")
 LISTENING = re.compile(r"serving .* at tcp:(\d+)")
 
 
@@ -105,7 +107,7 @@ class Remote:
     def __init__(self, folder: Path, index: Index, device: DeviceConfig, transport: Transport, lease_s: float) -> None:
         self._folder, self._index, self._device, self._transport = folder, index, device, transport
         self._lease_s = lease_s
-        self._port = 0
+        self._port, self._key = 0, ""
 
     def serve(self, address: Address, options: Sequence[str]) -> None:
         """Serves until a client stops the server."""
@@ -115,12 +117,14 @@ class Remote:
         with Relay(address, self._connect, largest, self._renew) as relay:
 
             def on_line(line: str) -> None:
+                if found := KEY.fullmatch(line):
+                    self._key = found[1]
                 if found := LISTENING.fullmatch(line):
                     self._port = int(found[1])
                     self._hand_on(relay)
                     deadline.renew(ENDING_S)
 
-            print(f"sending to {self._device.name} what has changed of {self._folder}", flush=True)
+            say(f"sending to {self._device.name} what has changed of {self._folder}")
             own = ["--tcp", "0", "--lease-s", str(self._lease_s)]
             is_moved = self._device.cores != self._index.cores
             if is_moved:  # cores that are asked for must exist there
@@ -157,17 +161,19 @@ class Remote:
 
     def _connect(self) -> Client:
         where = f"device {self._device.name}"
-        return Client(where, connection=self._transport.dial(self._port))
+        client = Client(where, connection=self._transport.dial(self._port))
+        if self._key:
+            client.open(self._key)  # other users of the device can connect as well, and may only ask
+        return client
 
     def _hand_on(self, relay: Relay) -> None:
         """Hands requests on until the server on the device is gone; raises StoppedError where a client says stop."""
         try:
             deadline_ms = relay.status()["settings"]["deadline_ms"]
             relay.start()
-            print(
+            say(
                 f"serving {len(self._index.members)} members of {self._folder} on {self._device.name} at "
                 f"{relay.address}; deadline {deadline_ms:.3g} ms",
-                flush=True,
             )
             was_away = False
             while not relay.stopped.wait(min(LOOK_S, self._lease_s / LOOKS)):

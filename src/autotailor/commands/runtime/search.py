@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import FOLDER, add_address, address_of, pool_folder
+from autotailor.commands.terminal import say
 
 if TYPE_CHECKING:
     from autotailor.ir.space.subnet import SubNet
@@ -103,7 +104,7 @@ def run(options: argparse.Namespace) -> None:
             f"{address}: the server has {len(status['members'])} members and serves another folder than {pool}, which "
             f"has {count} now: copy this folder to the server's, and say `autotailor runtime reload`"
         )
-    print(f"the server has loaded {count} members of {pool}", flush=True)
+    say(f"the server has loaded {count} members of {pool}")
 
 
 def training_of(pool: Path) -> Mapping[str, Any] | None:
@@ -176,7 +177,7 @@ def known_of(opened: Run, training: Mapping[str, Any] | None = None) -> making.R
 def wait_for_want(client: Client) -> None:
     """Waits until no member of a server's pool has fitted for long."""
     if not client.status()["wants_search"]:
-        print("waiting until no member of the pool has fitted for a minute", flush=True)
+        say("waiting until no member of the pool has fitted for a minute")
         while not client.status()["wants_search"]:
             time.sleep(LOOK_S)
 
@@ -211,10 +212,9 @@ def load_of(client: Client, opened: Run, threads: int) -> Load:
     check_server(client, opened)
     load = Load.of_status(client.status(), threads)
     compute, memory, fixed = load.slowdown
-    print(
+    say(
         f"under load: compute {compute:.2f}, memory {memory:.2f}, fixed costs {fixed:.2f} times as slow; a member may "
         f"take {load.limit_ms:.3g} ms",
-        flush=True,
     )
     return load
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import add_address, add_pool, address_of, pool_folder
+from autotailor.commands.terminal import say
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -116,4 +117,4 @@ def _serve_there(options: argparse.Namespace) -> None:
     with Interruption():
         with suppress(KeyboardInterrupt):
             remote.serve(pool_folder(options.pool), device, address, _policy(options), options.lease_s)
-        print("stopped", flush=True)
+        say("stopped")

@@ -87,6 +87,11 @@ class Folder(Dataset):
         layout = self.layout()
         return layout.digest(read_contents(layout.files(), f"reading {self._config.name}"))
 
+    def training_fingerprint(self) -> str:
+        """See Dataset."""
+        layout = self.layout().without_test()
+        return layout.digest(read_contents(layout.files(), f"reading {self._config.name}"))
+
     def load(self) -> DataSplits:
         """See Dataset."""
         from autotailor.data.pictures.loading import Opened, divided

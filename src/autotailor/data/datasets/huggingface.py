@@ -138,15 +138,22 @@ class Huggingface(Dataset):
 
     def fingerprint(self) -> str:
         """SHA-256 over the parts, and the contents of the files that hold the tables and the pictures beside them."""
-        files = {f"{part}/{number}": path for part, rows in self._parts().items() for number, path in _files(rows)}
+        return self._digest(self._parts())
+
+    def training_fingerprint(self) -> str:
+        """See Dataset."""
+        return self._digest({part: rows for part, rows in self._parts().items() if part != "test"})
+
+    def _digest(self, parts: Mapping[str, Any]) -> str:
+        files = {f"{part}/{number}": path for part, rows in parts.items() for number, path in _files(rows)}
         pictures = {
             f"{part}/{number} picture": path
-            for part, rows in self._parts().items()
+            for part, rows in parts.items()
             for number, path in _pictures_beside(rows, self._config.image)
         }
         found = files | pictures
         content = digest(list(found), read_contents(list(found.values()), f"reading {self._config.name}"))
-        sizes = {part: len(rows) for part, rows in self._parts().items()}
+        sizes = {part: len(rows) for part, rows in parts.items()}
         return hashlib.sha256(f"{content} {sizes}".encode()).hexdigest()
 
     def load(self) -> DataSplits:

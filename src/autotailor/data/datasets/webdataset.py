@@ -122,7 +122,14 @@ class Webdataset(Dataset):
 
     def fingerprint(self) -> str:
         """SHA-256 over the contents of the shards, in their order within each part."""
-        shards = {f"{part}/{i:06}": path for part, paths in self._shards.items() for i, path in enumerate(paths)}
+        return self._digest(tuple(self._shards))
+
+    def training_fingerprint(self) -> str:
+        """See Dataset."""
+        return self._digest(tuple(part for part in self._shards if part != "test"))
+
+    def _digest(self, parts: tuple[str, ...]) -> str:
+        shards = {f"{part}/{i:06}": path for part in parts for i, path in enumerate(self._shards[part])}
         return digest(list(shards), read_contents(list(shards.values()), f"reading {self._config.name}"))
 
     def load(self) -> DataSplits:

@@ -54,10 +54,18 @@ class Layout:
             for part, end, size in zip(self.parts, ends, sizes, strict=True)
         }
 
+    def without_test(self) -> Layout:
+        """The parts that training and validation pictures depend on."""
+        return Layout({part: listing for part, listing in self.parts.items() if part != "test"})
+
     def digest(self, contents: list[Content]) -> str:
         """SHA-256 over the parts, the relative paths and the contents of all pictures."""
         names = [f"{part}/{path}" for part, listing in self.parts.items() for path in listing.paths]
         return digest(names, contents)
+
+
+TABLES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet", ".txt")
+"""Suffixes of files that may hold labels; they are not read."""
 
 
 def read_layout(name: str, root: str, labels: bool = True) -> Layout:
@@ -70,7 +78,8 @@ def read_layout(name: str, root: str, labels: bool = True) -> Layout:
             below ``train``, ``val`` and ``test``.
 
     Raises:
-        DataError: the folder is missing, a class has no picture, or two parts have different classes.
+        DataError: the folder is missing, has one class alone, a class has no picture, or two parts have different
+            classes.
     """
     if not root:
         raise DataError(f"data {name}: set data.root to the folder that holds the pictures as CLASS/IMAGE.jpg")
@@ -91,7 +100,24 @@ def read_layout(name: str, root: str, labels: bool = True) -> Layout:
     parts = {part: (list_pictures if labels else list_unlabelled)(where) for part, where in found.items()}
     for part, listing in parts.items():
         _check_classes(name, part, listing.classes, parts["train"].classes)
+    if labels and len(parts["train"].classes) == 1:
+        raise DataError(_one_class(name, folder, found["train"]))
     return Layout(parts)
+
+
+def _one_class(name: str, folder: Path, train: Path) -> str:
+    """What is wrong where all pictures lie in one folder: it holds the parts, or a table holds the labels."""
+    (only,) = class_folders(train)
+    inner = folder / only
+    if train == folder and _named_parts(name, inner, set(class_folders(inner))):
+        return f"data {name}: {folder} holds only {only}, which has the parts of the data; name {inner} as data.root"
+    said = (
+        f"data {name}: {folder} has one class, {only}; name the folder that holds one folder per class, at least two. "
+        f"Pictures without labels: name a folder with no folders in it, or set data.root and data.labels: false"
+    )
+    tables = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in TABLES)
+    more = f". Labels in a table ({tables[0]}) are read by a function of yours: data.kind: source" if tables else ""
+    return said + more
 
 
 def _parts(name: str, folder: Path) -> dict[str, Path]:

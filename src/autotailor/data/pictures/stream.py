@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -207,6 +207,12 @@ class PictureSet(EvaluationSet):
         """See EvaluationSet; the set opens and keeps the pictures of the part alone."""
         return PictureSet(self.config, self.pictures.part(positions))
 
+    def over(self, background: str) -> EvaluationSet | None:
+        """See EvaluationSet; the other set opens the pictures anew, and keeps them in memory alone."""
+        opened = _over(self.pictures.open, background)
+        config = replace(self.config, background=background, cache="")
+        return None if opened is None else PictureSet(config, replace(self.pictures, open=opened))
+
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""
         check_batches(batch_size)
@@ -225,6 +231,17 @@ class PictureSet(EvaluationSet):
                 if pixels is not None:
                     self._kept = TensorEvaluationSet(pixels, self.labels, self.groups)
         yield from self._kept.batches(batch_size) if self._kept else batches(centres, batch_size, self.config.workers)
+
+
+def _over(opened: Any, background: str) -> Any:
+    """What opens pictures over another background; None where it knows of none."""
+    if not is_dataclass(opened) or isinstance(opened, type):
+        return None
+    names = {field.name for field in fields(opened)}
+    if "background" in names:
+        return replace(opened, **{"background": background})
+    inner = _over(getattr(opened, "open", None), background)
+    return None if inner is None else replace(opened, **{"open": inner})
 
 
 def splits(

@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from autotailor import scratch
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
 from autotailor.profiling.transports.base import Deadline, Stream, Transport, overdue
@@ -40,7 +41,7 @@ class LocalTransport(Transport):
     def folder(self) -> Path:
         """This session's folder, made when it is first needed."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="autotailor-"))
+            self._folder = scratch.make()
         return self._folder
 
     @property
@@ -161,7 +162,7 @@ class LocalTransport(Transport):
     def cleanup(self) -> None:
         """Removes the session's folder."""
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            scratch.remove(self._folder)
             self._folder = None
 
 

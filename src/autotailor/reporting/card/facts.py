@@ -10,7 +10,7 @@ from typing import Any
 
 from autotailor.artifacts import read_json
 from autotailor.data.labels import Score, score
-from autotailor.data.preparation import Preparation
+from autotailor.data.preparation import Judgement, Preparation
 from autotailor.reporting.card.licence import Licence, licence_of_weights
 from autotailor.reporting.inputs import ReportError
 from autotailor.search import Cost, cost_of_device
@@ -110,6 +110,16 @@ class Facts:
         names = [f"`{' '.join(name.replace('`', '').split())}`" for name in self.preparation.classes]
         more = f" ... (all {len(names):,} stand in `subnet.json`)" if len(names) > NAMED else ""
         return ", ".join(names[:NAMED]) + more
+
+    @property
+    def transparency(self) -> str:
+        """Sentences, with a blank in front, on test pictures with transparency; "" where there are none."""
+        judged = self.subnet.get("transparency")
+        if not judged:
+            return ""
+        found = Judgement(**judged)
+        count = f" {found.pictures:,} of {found.looked_at:,} test pictures that were looked at have transparent pixels."
+        return count + (f" **{found.sentence}.**" if found.differs else "")
 
     @property
     def scaled(self) -> int:

@@ -108,6 +108,10 @@ class Client:
         """
         return dict(json.loads(self.forward(Kind.RELOAD)))
 
+    def open(self, key: str) -> None:
+        """Shows the key that a server of TCP has printed: from now on this client may also ``set`` and ``reload``."""
+        self.forward(Kind.OPEN, key.encode())
+
     def stop(self) -> None:
         """Ends the server; over a Unix socket only."""
         self.forward(Kind.STOP)

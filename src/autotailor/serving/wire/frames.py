@@ -34,6 +34,7 @@ class Kind(IntEnum):
     SET = 4
     STOP = 5
     RELOAD = 6
+    OPEN = 7
     ERROR = 255
 
 

@@ -4,7 +4,8 @@ Requests of several clients take turns in the order of their coming. Frames are 
 is checked by the server. Only ``stop`` ends here, and ``reload`` brings the server's files up to date first. A request
 whose connection breaks is answered with an error, because nobody knows whether it was served; the next one makes a new
 connection. Where the framing of a client is broken, its connection ends. A client that stops in the middle of a frame,
-or does not take its answer, loses its connection after a while, and keeps nobody waiting.
+or does not take its answer, loses its connection after a while, and keeps nobody waiting. Where the last place is
+taken, the client that has asked nothing for longest gives its own. Over TCP any user can connect, and may only ask.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import math
 import socket
 import threading
 import time
@@ -20,12 +22,14 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from autotailor.ir.errors import AutoTailorError
+from autotailor.logs import Sparing
 from autotailor.serving.errors import PoolError, ServerLostError
 from autotailor.serving.wire.address import Address
 from autotailor.serving.wire.client import Client
 from autotailor.serving.wire.frames import REPLY, Frame, FramingError, Kind, TooLongError, error_frame, receive
 
 logger = logging.getLogger(__name__)
+logger.addFilter(Sparing())
 
 MOST_CLIENTS = 8
 PATIENCE_S = 30.0
@@ -73,6 +77,7 @@ class Relay:
         self._passed, self._coming, self._now = threading.Condition(), 0, 0
         self._guard = threading.Lock()
         self._clients: dict[socket.socket, threading.Thread] = {}
+        self._asked: dict[socket.socket, float] = {}  # when each client asked last; infinite while it waits
 
     def __enter__(self) -> Relay:
         return self
@@ -130,7 +135,7 @@ class Relay:
     def _welcome(self, connection: socket.socket) -> None:
         """Starts the thread of a client, unless there are too many."""
         with self._guard:
-            if len(self._clients) >= MOST_CLIENTS:
+            if len(self._clients) >= MOST_CLIENTS and not self._make_room():
                 refusal = f"the server has {MOST_CLIENTS} clients, and takes no more; end another connection"
                 with connection, suppress(OSError):
                     connection.settimeout(WAKE_S)
@@ -139,16 +144,28 @@ class Relay:
             if not self.address.is_unix:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             thread = threading.Thread(target=self._serve, args=(connection,), name="pool client", daemon=True)
-            self._clients[connection] = thread
+            self._clients[connection], self._asked[connection] = thread, time.monotonic()
             thread.start()
+
+    def _make_room(self) -> bool:
+        """Ends the connection of the client that has asked nothing for longest, where that is long enough."""
+        silent = min(self._asked, key=self._asked.__getitem__)
+        if time.monotonic() - self._asked[silent] <= PATIENCE_S:
+            return False
+        with suppress(OSError):
+            silent.shutdown(socket.SHUT_RDWR)
+        del self._clients[silent], self._asked[silent]
+        return True
 
     def _serve(self, connection: socket.socket) -> None:
         """Answers one client until one of both sides ends the connection."""
         try:
             while (frame := receive(connection, self.most_bytes, PATIENCE_S)) is not None:
                 connection.settimeout(PATIENCE_S)
+                self._note(connection, math.inf)
                 answer = self._answer(frame)
                 connection.sendall(answer.pack())
+                self._note(connection, time.monotonic())
                 if answer.kind == Kind.STOP + REPLY:
                     self.stop()
         except FramingError as error:
@@ -160,7 +177,13 @@ class Relay:
         finally:
             with self._guard:
                 self._clients.pop(connection, None)
+                self._asked.pop(connection, None)
             connection.close()
+
+    def _note(self, connection: socket.socket, asked: float) -> None:
+        with self._guard:
+            if connection in self._asked:
+                self._asked[connection] = asked
 
     def _answer(self, frame: Frame) -> Frame:
         """The answer to a frame; an error where the request fails."""
@@ -168,6 +191,11 @@ class Relay:
             if frame.kind == Kind.STOP:
                 self._check_stop(frame)
                 return Frame(Kind.STOP + REPLY, frame.id)
+            if frame.kind in (Kind.SET, Kind.RELOAD) and not self.address.is_unix:
+                raise PoolError(
+                    f"{Kind(frame.kind).name.lower()}: over TCP any user of this computer can connect, and may only "
+                    f"ask; serve on a Unix socket to change the server"
+                )
             return Frame(frame.kind + REPLY, frame.id, self._ask(frame.kind, frame.body))
         except PoolError as error:
             return error_frame(frame.id, str(error))

@@ -16,11 +16,12 @@
 
 #include "../engine/report.h"
 #include "frames.h"
+#include "key.h"
 #include "socket.h"
 
 class Connection {
 public:
-    explicit Connection(int descriptor) : socket_(descriptor), seen_ms_(wall_ms()) {}
+    explicit Connection(int descriptor) : socket_(descriptor), seen_ms_(wall_ms()), asked_ms_(seen_ms_) {}
 
     static constexpr double patience_ms = 30000.0;  // for which a client may pause within a frame, or leave an answer untaken
     static constexpr size_t most_unread = 1 << 20;  // bytes of answers; a client with more of them waits for its turn
@@ -34,6 +35,10 @@ public:
     bool is_stuck() const { return !is_queued && (used_ < in_.size() || wants_write()) && wall_ms() - seen_ms_ > patience_ms; }
     bool is_queued = false;  // waits for its turn with a whole frame
     bool is_owed = false;    // waits until the pool is opened anew
+    bool may_change = false; // the server's settings and pool, and not only ask
+
+    // For how long no whole request has come; none of the answers that this client may expect counts as silence.
+    double silent_ms() const { return is_queued || is_owed || is_over_ ? 0.0 : wall_ms() - asked_ms_; }
 
     // Takes what has come, up to what one frame may have; the rest stays with the system.
     void read(size_t most) {
@@ -62,7 +67,7 @@ public:
     }
     void drop(const Frame& frame) {
         used_ += header_bytes + frame.length;
-        seen_ms_ = wall_ms();
+        seen_ms_ = asked_ms_ = wall_ms();
     }
 
     void answer(uint16_t kind, uint64_t id, const std::string& body) {
@@ -99,7 +104,8 @@ private:
     std::vector<unsigned char> in_;
     size_t used_ = 0, sent_ = 0;
     std::string out_;
-    double seen_ms_;
+    double seen_ms_;   // when bytes came or went
+    double asked_ms_;  // when the last whole request had its turn
     bool is_over_ = false;    // nothing is read or answered any more
     bool has_ended_ = false;  // the client sends nothing more
 };
@@ -109,11 +115,15 @@ public:
     static constexpr size_t most_clients = 8, most_error_bytes = 4096;
 
     // lease_s: seconds without a request after which the server ends by itself; infinite for never.
-    Server(std::unique_ptr<Engine> engine, const Sensors& sensors, Listener listener, double lease_s)
-        : engine_(std::move(engine)), sensors_(sensors), listener_(std::move(listener)), most_(most_bytes()), lease_ms_(1e3 * lease_s), asked_ms_(wall_ms()) {}
+    // idle_s: seconds without a request after which a client gives its place to another one that needs it.
+    Server(std::unique_ptr<Engine> engine, const Sensors& sensors, Listener listener, double lease_s, double idle_s)
+        : engine_(std::move(engine)), sensors_(sensors), listener_(std::move(listener)), most_(most_bytes()), lease_ms_(1e3 * lease_s), idle_ms_(1e3 * idle_s),
+          key_(listener_.is_unix() ? "" : fresh_key()), asked_ms_(wall_ms()) {}
 
     const Engine& engine() const { return *engine_; }
     const Listener& listener() const { return listener_; }
+    // What a client of TCP shows to change something; "" for a Unix socket, which only its owner can open.
+    const std::string& key() const { return key_; }
 
     // Whether no request has come for so long that the server ends; the pool is not being opened anew.
     bool is_abandoned() const { return !successor_.valid() && wall_ms() - asked_ms_ > lease_ms_; }
@@ -176,9 +186,19 @@ private:
         is_short_ = made < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
         if (made < 0) return;
         clients_.emplace_back(made);
-        if (clients_.size() <= most_clients) return;
+        clients_.back().may_change = listener_.is_unix();
+        if (clients_.size() <= most_clients || make_room()) return;
         clients_.back().answer(kind_error, 0, "the server has " + std::to_string(most_clients) + " clients, and takes no more: end another connection");
         clients_.pop_back();
+    }
+
+    // Ends the connection of the client that has been silent for longest, where that is long enough.
+    bool make_room() {
+        const auto longest = std::max_element(clients_.begin(), clients_.end(), [](const Connection& one, const Connection& other) { return one.silent_ms() < other.silent_ms(); });
+        if (!(longest->silent_ms() > idle_ms_)) return false;
+        longest->answer(kind_error, 0, "another client needed the place of this one, which has asked nothing for long: connect again");
+        longest->give_up();
+        return true;
     }
 
     // Gives a connection a place in the queue when a whole frame of it has come.
@@ -207,7 +227,7 @@ private:
         client.drop(frame);
         try {
             if (frame.kind == kind_reload) return reload(client, frame);
-            client.answer(static_cast<uint16_t>(frame.kind + kind_reply), frame.id, body_of(frame));
+            client.answer(static_cast<uint16_t>(frame.kind + kind_reply), frame.id, body_of(client, frame));
         } catch (const std::exception& error) {
             engine_->failed();
             client.answer(kind_error, frame.id, std::string(error.what()).substr(0, most_error_bytes));
@@ -217,6 +237,7 @@ private:
     // Begins to open the pool's folder anew, in another thread; succeed() answers the client.
     void reload(Connection& client, const Frame& frame) {
         if (frame.length > 0) throw PoolError("a request of kind 6 has no body, and " + std::to_string(frame.length) + " bytes came");
+        check_may_change(client, "reload");
         if (successor_.valid()) throw PoolError("reload: the pool is being opened already: wait until that is done");
         Settings settings = engine_->settings();
         settings.pin.clear();
@@ -252,9 +273,15 @@ private:
     size_t most_bytes() const { return engine_->pool().largest_input().count() * sizeof(float) + spare_bytes; }
 
     // What answers a frame; refuses what is no request.
-    std::string body_of(const Frame& frame) {
+    std::string body_of(Connection& client, const Frame& frame) {
         if (frame.kind == kind_infer) return inferred(frame);
+        if (frame.kind == kind_open) {
+            if (!is_same(key_, frame.body, frame.length)) throw PoolError("open: this is not the server's key, which it has printed when it started");
+            client.may_change = true;
+            return "";
+        }
         if (frame.kind == kind_set) {
+            check_may_change(client, "set");
             engine_->apply(changed(engine_->settings(), std::string(reinterpret_cast<const char*>(frame.body), frame.length)));
             return settings_json(engine_->settings());
         }
@@ -262,10 +289,15 @@ private:
             throw PoolError("a request of kind " + std::to_string(frame.kind) + " has no body, and " + std::to_string(frame.length) + " bytes came");
         if (frame.kind == kind_status) return status_json(*engine_, sensors_);
         if (frame.kind == kind_metrics) return metrics_text(*engine_, sensors_);
-        if (frame.kind != kind_stop) throw PoolError("a request of kind " + std::to_string(frame.kind) + " is unknown: kinds go from 1 to 6");
+        if (frame.kind != kind_stop) throw PoolError("a request of kind " + std::to_string(frame.kind) + " is unknown: kinds go from 1 to 7");
         if (!listener_.is_unix()) throw PoolError("stop: only a client of a Unix socket can stop the server: end its process instead");
         is_stopped_ = true;
         return "";
+    }
+
+    static void check_may_change(const Connection& client, const std::string& what) {
+        if (!client.may_change)
+            throw PoolError(what + ": over TCP any user of this computer can connect, and may only ask: change the server through a Unix socket, or show its key first");
     }
 
     std::string inferred(const Frame& frame) {
@@ -294,7 +326,8 @@ private:
     const Sensors& sensors_;
     Listener listener_;
     size_t most_;
-    const double lease_ms_;
+    const double lease_ms_, idle_ms_;
+    const std::string key_;
     double asked_ms_;  // when the last request had its turn
     std::list<Connection> clients_;
     std::deque<Connection*> queue_;  // those with a whole frame, in the order of its coming

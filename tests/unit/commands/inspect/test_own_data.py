@@ -226,6 +226,26 @@ def test_pictures_with_transparency_are_counted(
     composed(tmp_path, out)
 
 
+def test_a_background_that_changes_the_networks_answers_is_told_of(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, last = torch.nn.Conv2d(3, 4, 1), torch.nn.Linear(4, 5)
+    network = torch.nn.Sequential(first, torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), last)
+    for parameter in network.parameters():
+        torch.nn.init.zeros_(parameter)
+    torch.nn.init.ones_(first.weight)
+    torch.nn.init.ones_(last.weight[0])  # ant where bright, bee where dark
+    torch.nn.init.constant_(last.bias[1], 4 * 3 * 0.5)
+    onnx_ir.save(export_module(network, 32), tmp_path / "bright.onnx")
+    for number in range(8):
+        Image.new("RGBA", (40, 40), (9, number, 9, 0)).save(photos / "ant" / f"alpha{number}.png")
+    how = ("--data", photos, "--mean", 0, 0, 0, "--std", 1, 1, 1)
+    for more in ((), ("--yaml",)):
+        _, out, _ = inspect(capsys, tmp_path / "bright.onnx", *how, *more)
+        assert "right on 100.0 % over white, 0.0 % over" in out
+        assert "set data.background to what the" in out
+
+
 def test_another_number_of_classes_names_both_numbers_and_the_remedy(
     model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from autotailor import data
+from autotailor.data import DataError
+from autotailor.data.pictures.layout import read_layout
 from picture_files import section
 
 
@@ -59,3 +61,22 @@ def test_a_class_called_train_is_a_class(root: Path) -> None:
     (root / "cat").rename(root / "train")
     assert data.classes(section(root)) == ("dog", "train")
     assert data.load(section(root)).num_classes == 2
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["dataset/train/a/0.jpg", "dataset/train/b/0.jpg", "dataset/val/a/0.jpg"], r"name .*/dataset as data\.root"),
+        (["images/0.jpg", "images/1.jpg", "labels.csv"], r"one class, images; .*\(labels\.csv\).* data\.kind: source"),
+        (["train/images/0.jpg", "val/images/0.jpg"], r"has one class, images; name the folder that holds one folder"),
+    ],
+)
+def test_one_class_alone_is_no_task_and_the_message_says_where_classes_may_be(
+    files: list[str], message: str, tmp_path: Path
+) -> None:
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    with pytest.raises(DataError, match=message):
+        read_layout("mine", str(tmp_path))
+    assert read_layout("mine", str(tmp_path), labels=False).files()

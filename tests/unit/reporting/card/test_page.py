@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from autotailor.data import Preparation, resize
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.reading import read_picture
 from autotailor.data.pictures.stream import centre
+from autotailor.data.preparation import Judgement
 from autotailor.export import Deployable, export, polished
 from autotailor.profiling import DeviceConfig, open_runtime
 from autotailor.reporting import ReportError, write_card
@@ -91,6 +93,20 @@ def test_the_card_calls_network_and_device_as_the_runs_folder_does(folder: Path,
     assert "# budget_01: mine for board" in card
     assert "`resnet_digits`" not in card
     assert "`host`" not in card
+
+
+def test_the_card_counts_pictures_with_transparency_and_warns_where_their_background_matters(
+    folder: Path, rows: Rows, tmp_path: Path
+) -> None:
+    assert "transparent pixels." not in (folder / "README.md").read_text(encoding="utf-8")
+    shutil.copytree(folder, tmp_path / "budget_01")
+    subnet = json.loads((folder / "subnet.json").read_text())
+    subnet["transparency"] = asdict(Judgement(176, 120, {"white": 65.3, "black": 77.3}, differs=True))
+    (tmp_path / "budget_01" / "subnet.json").write_text(json.dumps(subnet))
+    write_card(tmp_path / "budget_01", "budget_01", configuration(), rows)
+    card = (tmp_path / "budget_01" / "README.md").read_text(encoding="utf-8")
+    assert "over white. 120 of 176 test pictures that were looked at have transparent pixels. **On pictures" in card
+    assert "right on 65.3 % over white, 77.3 % over black: set data.background to" in card
 
 
 def configuration(*overrides: str) -> dict[str, Any]:

@@ -121,6 +121,30 @@ def test_a_client_of_tcp_cannot_stop_it(there: Recorder) -> None:
         answers(made.address)
 
 
+def test_over_tcp_clients_may_only_ask(there: Recorder) -> None:
+    with Relay(Address(), there.connect, Recorder.most_bytes) as made:
+        made.start()
+        with Client(made.address) as client:
+            for change in (lambda: client.set(rate=1.0), client.reload):
+                with pytest.raises(PoolError, match="over TCP any user of this computer can connect, and may only ask"):
+                    change()
+    assert (there.settings, there.reloads) == ({"deadline_ms": 5.0}, 0)
+
+
+def test_a_silent_client_gives_its_place_to_the_ninth(
+    here: Relay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = [here.address.connect(5) for _ in range(8)]
+    with Client(here.address) as ninth, pytest.raises(PoolError, match="8 clients"):
+        ninth.status()
+    monkeypatch.setattr(relay, "PATIENCE_S", 0.05)
+    time.sleep(0.1)
+    answers(here.address)
+    assert silent[0].recv(1) == b""
+    for each in silent:
+        each.close()
+
+
 def test_a_broken_connection_costs_one_request(tmp_path: Path, there: Recorder) -> None:
     with Relay(Address(tmp_path / "s"), there.connect, 4096) as made:
         made.start()

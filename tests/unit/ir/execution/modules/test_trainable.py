@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import onnx_ir
+import pytest
 import torch
 from torch import nn
 
 import autotailor
+from autotailor.compiler.sources.export import export_module
 from autotailor.ir.execution.modules.trainable import untrainable
+from autotailor.ir.graph import Graph
 
 
 class Fixed(nn.Module):
@@ -74,3 +80,62 @@ def test_the_slope_of_a_prelu_gets_gradients() -> None:
     slopes = [p for p in module.parameters() if p.numel() == 1]
     assert slopes
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in slopes)
+
+
+RANDOM = np.random.default_rng(0)
+RATES = 1 / 100 ** (np.arange(4) / 4)
+SIDE = np.concatenate([np.sin(np.arange(4)[:, None] * RATES), np.cos(np.arange(4)[:, None] * RATES)], axis=1)
+GRID = np.concatenate([np.repeat(SIDE, 4, axis=0), np.tile(SIDE, (4, 1))], axis=1)
+RAMP = np.linspace(-1, 1, 14)
+COMPUTED = {
+    "sines": np.concatenate([np.sin(RAMP[:, None] * RATES), np.cos(RAMP[:, None] * RATES)], axis=1)[None],
+    "small sines, as scaled by a network": 0.02 * np.sin(np.arange(9)[:, None] * RATES),
+    "a table of rotations": np.cos(np.arange(49)[:, None] * RATES),
+    "sines over a grid": GRID[None],
+    "sines over a grid, behind a class token": np.concatenate([np.zeros((1, 16)), GRID])[None],
+    "coordinates": np.stack(np.meshgrid(RAMP, RAMP))[None],
+    "pixels": np.arange(224.0)[None],
+    "a mask": np.where(np.eye(16)[None] > 0, 0.0, -100.0),
+}
+LEARNT = {
+    "positions": RANDOM.normal(0, 0.02, (1, 17, 16)),
+    "positions that began as sines": GRID[None] + RANDOM.normal(0, 0.003, (1, 16, 16)),
+    "a scale that begins with one": np.ones((16, 1, 1)),
+    "a scale that has learnt little": 1 + 1e-4 * RANDOM.normal(size=(16, 1, 1)),
+    "a bias that begins with zero": np.zeros((1, 16, 16)),
+    "a class token": RANDOM.normal(size=(1, 1, 16)),
+    "a bias between positions": RANDOM.normal(size=(2, 9, 9)),
+}
+
+
+class Positioned(nn.Module):
+    """Adds a buffer to its map."""
+
+    def __init__(self, table: np.ndarray) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.from_numpy(table.astype(np.float32)))
+        self.stem, self.head = nn.Conv2d(3, 8, 3), nn.Linear(8, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head((self.stem(x) + self.table).mean((2, 3)))
+
+
+@pytest.fixture(scope="module")
+def positioned() -> Graph:
+    """The graph of an ONNX file that adds coordinates to its map."""
+    network = Positioned(np.broadcast_to(RAMP, (1, 1, 14, 14)))
+    return autotailor.compile(onnx_ir.to_proto(export_module(network.eval(), 16)), {}).graph
+
+
+def test_coordinates_of_an_onnx_file_stay(positioned: Graph) -> None:
+    assert not positioned.buffers
+    assert [positioned.weights[name].shape for name in untrainable(positioned)] == [(1, 1, 14, 14)]
+
+
+@pytest.mark.parametrize("name", [*COMPUTED, *LEARNT])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_constants_that_are_computed_stay_and_learnt_ones_train(name: str, kind: type, positioned: Graph) -> None:
+    values = (COMPUTED | LEARNT)[name].astype(kind)
+    graph = replace(positioned, weights={**positioned.weights, "w": values})
+    assert ("w" in untrainable(graph)) == (name in COMPUTED)
+    assert "w" not in untrainable(replace(graph, parameters=frozenset({"w"})))
