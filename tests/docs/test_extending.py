@@ -21,6 +21,7 @@ from omegaconf import OmegaConf
 from torch import nn
 
 import autotailor
+import checkouts
 import networks
 from autotailor import data
 from autotailor.data import registry
@@ -222,6 +223,20 @@ def test_a_derived_number_of_the_report_follows_from_its_table(tmp_path: Path) -
     pd.DataFrame([row]).to_csv(summary, index=False)
     tables = Tables(ReportInputs("m", "d", pareto=summary, summary=summary))
     assert DERIVATIONS["macs_per_ms"].compute(tables, "largest") == pytest.approx(20.0)
+
+
+def test_a_stage_is_a_rule_with_what_it_reads_and_depends_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkouts, "QUICK", {})
+    checkout = checkouts.make(tmp_path)
+    path = checkout / "src" / "autotailor" / "stages.py"
+    text, entry = path.read_text(encoding="utf-8"), example("stage.md").partition("\n\n")[2]
+    path.write_text(text.replace("WRITER = {", f"{entry}WRITER = {{"), encoding="utf-8")
+    (checkout / "workflow" / "scripts" / "spread.py").write_text("from stage import stage\n", encoding="utf-8")
+    command = "snakemake -n results/resnet_digits/host/spread.csv"
+    done = checkouts.shell(command, checkout)
+    assert "spread: the largest and the smallest latency of an operator on host" in done.stdout + done.stderr
+    planned = set(re.findall(r"^(\w+) +1$", done.stdout, re.MULTILINE))
+    assert planned == {"pretrain", "compile", "enumerate", "profile", "spread"}
 
 
 def test_every_kind_of_extension_has_a_page_in_the_index() -> None:

@@ -11,7 +11,7 @@ from autotailor.lazy import attach
 
 if TYPE_CHECKING:
     from autotailor.config.checks import check, check_accelerators, check_compilers, check_device, check_files
-    from autotailor.config.cluster import COMPUTED_WITH, Cluster, Job
+    from autotailor.config.cluster import Cluster, Job
     from autotailor.config.composition import compose
     from autotailor.config.errors import ConfigError
     from autotailor.config.licences import check_licences
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from autotailor.config.schema import validate
 
 __all__ = [
-    "COMPUTED_WITH",
     "Cluster",
     "ConfigError",
     "Job",
@@ -47,7 +46,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "COMPUTED_WITH": "autotailor.config.cluster",
     "Cluster": "autotailor.config.cluster",
     "Job": "autotailor.config.cluster",
     "check_licences": "autotailor.config.licences",
