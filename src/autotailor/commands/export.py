@@ -13,7 +13,7 @@ from autotailor.commands.paths import given_path, given_text, own_file
 
 if TYPE_CHECKING:
     from autotailor.runs.export import ExportAnswer
-    from autotailor.search.budgets import Budget
+    from autotailor.search.metrics import Budget
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

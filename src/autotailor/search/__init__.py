@@ -26,22 +26,21 @@ if TYPE_CHECKING:
     from autotailor.search.constrained.constraint import Constraint, Solution
     from autotailor.search.constrained.solve import solve
     from autotailor.search.constrained.sweep import ConstrainedFront, constrained_front
-    from autotailor.search.cost import COSTS, LATENCY, Cost, cost_of_device
+    from autotailor.search.cost import LATENCY, Cost, cost_of_device, costs
     from autotailor.search.elimination import ExactFront, exact_front
     from autotailor.search.errors import SearchError
     from autotailor.search.front import Front, Objectives
-    from autotailor.search.joint.limits import ENERGY, check_budgets, named_in
-    from autotailor.search.joint.metrics import further_metrics
+    from autotailor.search.joint.limits import check_budgets
     from autotailor.search.joint.table import read_limits
+    from autotailor.search.metrics import METRICS, MetricSpec, further_metrics, needed_columns
     from autotailor.search.optimizer import SearchResult, Yardstick, search
     from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
     from autotailor.search.robust.learning import read_forecast
 
 __all__ = [
     "AS_PREDICTED",
-    "COSTS",
-    "ENERGY",
     "LATENCY",
+    "METRICS",
     "Candidates",
     "Choice",
     "ConstrainedFront",
@@ -50,6 +49,7 @@ __all__ = [
     "ExactFront",
     "Front",
     "LatencyForecast",
+    "MetricSpec",
     "Objectives",
     "SearchConfig",
     "SearchError",
@@ -65,9 +65,10 @@ __all__ = [
     "choose",
     "constrained_front",
     "cost_of_device",
+    "costs",
     "exact_front",
     "further_metrics",
-    "named_in",
+    "needed_columns",
     "read_budget",
     "read_budgets",
     "read_candidates",
@@ -81,12 +82,14 @@ __all__ = [
 
 _HOMES = {
     "AS_PREDICTED": "autotailor.search.robust.forecast",
-    "COSTS": "autotailor.search.cost",
+    "METRICS": "autotailor.search.metrics",
+    "MetricSpec": "autotailor.search.metrics",
+    "needed_columns": "autotailor.search.metrics",
+    "costs": "autotailor.search.cost",
     "LATENCY": "autotailor.search.cost",
     "Candidates": "autotailor.search.choice",
     "Choice": "autotailor.search.choice",
     "ConstrainedFront": "autotailor.search.constrained.sweep",
-    "ENERGY": "autotailor.search.joint.limits",
     "Constraint": "autotailor.search.constrained.constraint",
     "Cost": "autotailor.search.cost",
     "ExactFront": "autotailor.search.elimination",
@@ -107,8 +110,7 @@ _HOMES = {
     "choose": "autotailor.search.choice",
     "cost_of_device": "autotailor.search.cost",
     "exact_front": "autotailor.search.elimination",
-    "further_metrics": "autotailor.search.joint.metrics",
-    "named_in": "autotailor.search.joint.limits",
+    "further_metrics": "autotailor.search.metrics",
     "read_budget": "autotailor.search.budgets",
     "read_budgets": "autotailor.search.budgets",
     "read_candidates": "autotailor.search.choice",

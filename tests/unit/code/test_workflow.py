@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from autotailor.code import rule_code, rule_modules
+from autotailor.code.workflow import OBSERVERS
 
 ROOT = Path(__file__).parents[3]
 SCRIPTS = ROOT / "workflow" / "scripts"
@@ -98,9 +99,8 @@ def test_all_that_a_real_interpreter_imports_is_in_the_closure() -> None:
     assert done.returncode == 0, done.stderr
     found = dict(json.loads(line) for line in done.stdout.splitlines())
     assert sorted(found) == RULES
-    observers = ("autotailor.code", "autotailor.logs", "autotailor.project", "autotailor.tracking")
     for rule, loaded in found.items():
-        counted = [name for name in loaded if not name.startswith(observers)]
+        counted = [name for name in loaded if not name.startswith(OBSERVERS)]
         assert len(counted) > 3
         assert set(counted) <= set(modules(rule)), rule
 
