@@ -1,8 +1,9 @@
-"""The rules of a whole run, in the order of the pipeline."""
+"""The rules of a whole run of the embedded network."""
 
 from __future__ import annotations
 
-STAGES = (
-    *("pretrain", "compile", "finetune", "enumerate", "profile", "validate"),
-    *("sensitivity", "search", "confirm", "export", "measure", "report"),
-)
+from autotailor import stages
+
+ELSEWHERE = {"moments", "polish", "train_pool", "make_pool", "compare", "fleet"}
+"""Rules of weights that arrive, of runs that polish, of pools, of comparisons and of several networks or devices."""
+STAGES = tuple(name for name in stages.STAGES if name not in ELSEWHERE)

@@ -32,6 +32,8 @@ from snakemake.settings.types import (
 from snakemake.workflow import Workflow
 from snakemake_interface_executor_plugins.settings import ExecMode
 
+from autotailor.stages import STAGES
+
 WORKFLOW = Path(__file__).resolve().parent
 SCRIPTS = WORKFLOW / "scripts"
 
@@ -86,7 +88,7 @@ def tell(snakemake: Snakemake) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rule", choices=sorted(path.stem for path in SCRIPTS.glob("*.py") if path.stem != "stage"))
+    parser.add_argument("rule", choices=sorted(STAGES))
     parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as Snakemake takes it")
     parser.add_argument("--run", action="store_true", help="run the rule's script; its names stay for python -i")
     arguments = parser.parse_args()

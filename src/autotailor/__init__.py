@@ -19,13 +19,4 @@ if TYPE_CHECKING:
     from autotailor.runs.run import open_run
 
 __all__ = ["AutoTailorError", "SubNet", "SuperNet", "compile", "load", "open_run"]
-
-_HOMES = {
-    "AutoTailorError": "autotailor.ir.errors",
-    "SubNet": "autotailor.ir.space.subnet",
-    "SuperNet": "autotailor.ir.supernet",
-    "compile": "autotailor.compiler.compile:compile_network",
-    "load": "autotailor.ir.supernet:load_supernet",
-    "open_run": "autotailor.runs.run",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

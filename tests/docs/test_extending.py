@@ -21,8 +21,9 @@ from omegaconf import OmegaConf
 from torch import nn
 
 import autotailor
+import checkouts
 import networks
-from autotailor import data
+from autotailor import data, search
 from autotailor.data import registry
 from autotailor.finetuning import FinetuneConfig, sampling
 from autotailor.finetuning.loss import make_loss
@@ -30,12 +31,18 @@ from autotailor.finetuning.sampling import strategy
 from autotailor.finetuning.training import optimizers
 from autotailor.ir.blocks import block
 from autotailor.ir.operators import rule
-from autotailor.profiling import DeviceConfig, energy
+from autotailor.ir.space.subnet import SubNet
+from autotailor.measurement import summary
+from autotailor.measurement.effort import Effort
+from autotailor.prediction import Measured
+from autotailor.profiling import DeviceConfig, energy, fusion_rules
 from autotailor.profiling.runtimes import RUNTIMES, open_runtime
 from autotailor.profiling.transports import TRANSPORTS, open_transport
 from autotailor.reporting import ReportInputs
 from autotailor.reporting.derived_columns import DERIVATIONS
+from autotailor.reporting.html import render
 from autotailor.reporting.inputs import COLUMNS, Tables
+from autotailor.search.metrics import METRICS, Sources, all_metrics
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "extending"
@@ -48,6 +55,7 @@ REGISTRIES: tuple[Any, ...] = (
     RUNTIMES,
     TRANSPORTS,
     DERIVATIONS,
+    METRICS,
 )
 
 
@@ -222,6 +230,74 @@ def test_a_derived_number_of_the_report_follows_from_its_table(tmp_path: Path) -
     pd.DataFrame([row]).to_csv(summary, index=False)
     tables = Tables(ReportInputs("m", "d", pareto=summary, summary=summary))
     assert DERIVATIONS["macs_per_ms"].compute(tables, "largest") == pytest.approx(20.0)
+
+
+def test_a_stage_is_a_rule_with_what_it_reads_and_depends_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkouts, "QUICK", {})
+    checkout = checkouts.make(tmp_path)
+    path = checkout / "src" / "autotailor" / "stages.py"
+    text, entry = path.read_text(encoding="utf-8"), example("stage.md").partition("\n\n")[2]
+    path.write_text(text.replace("WRITER = {", f"{entry}WRITER = {{"), encoding="utf-8")
+    (checkout / "workflow" / "scripts" / "spread.py").write_text("from stage import stage\n", encoding="utf-8")
+    command = "snakemake -n results/resnet_digits/host/spread.csv"
+    done = checkouts.shell(command, checkout)
+    assert "spread: the largest and the smallest latency of an operator on host" in done.stdout + done.stderr
+    planned = set(re.findall(r"^(\w+) +1$", done.stdout, re.MULTILINE))
+    assert planned == {"pretrain", "compile", "enumerate", "profile", "spread"}
+
+
+def test_a_metric_is_a_limit_a_column_and_a_part_of_the_report(
+    resnet_net: autotailor.SuperNet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = [{"latency": "95%", "carbon": "80%"}]
+    with pytest.raises(search.SearchError, match="unknown carbon"):
+        search.check_budgets(asked, search.LATENCY)
+    run("metric.md")
+    search.check_budgets(asked, search.LATENCY)
+    assert search.needed_columns(asked) == {"energy_mj"}
+
+    net, device = resnet_net, DeviceConfig(name="host")
+    fusion, random = fusion_rules(device), np.random.default_rng(0)
+    ids = sorted(operator.id for operator in net.operators(fusion=fusion))
+    spent = dict(zip(ids, random.uniform(1.0, 2.0, len(ids)), strict=True))
+    sources = Sources(net, fusion, {"energy_mj": spent, "resident_weight_mb": {}, "workspace_mb": {}}.__getitem__)
+    latency = net.latency(dict(zip(ids, random.uniform(1.0, 2.0, len(ids)), strict=True)), fusion)
+    further = search.further_metrics(net, asked, fusion, sources.known)
+    objectives = search.Objectives(net.macs(), latency)
+    config = search.SearchConfig(population=20, generations=5, candidates=2, seed=1)
+
+    def measure(subnets: list[SubNet]) -> dict[str, Measured]:
+        return {subnet.id: Measured(50.0, 0.1, 50.0, 0.1) for subnet in subnets}
+
+    front = search.exact_front(objectives).front
+    choice = search.choose(objectives, front, asked, measure, config, further=further)
+    choice.write(tmp_path / "candidates.csv")
+    found = pd.read_csv(tmp_path / "candidates.csv")
+    energy = search.METRICS["energy"].of(sources)
+    assert energy is not None
+    whole = float(energy.predict(net.largest().to_array())[0]) / 9
+    assert found["carbon_budget"].to_numpy() == pytest.approx(0.8 * whole)
+    assert (found["carbon_predicted"] <= 0.8 * whole * (1 + 1e-9)).all()
+
+    names = {"largest": net.largest(), "budget_01": choice.subnets["budget_01"]}
+    models = {name: tmp_path / f"{name}.onnx" for name in (*names, "original")}
+    for name, path in models.items():
+        net.export_onnx(names.get(name, net.largest()), path)
+    monkeypatch.setattr(summary, "accuracy_of_onnx", lambda *_: np.array([True, False, True, True]))
+    predictions = summary.Predictions(net.macs(), None, latency, all_metrics(sources))
+    weights = pd.DataFrame({"name": list(names), "weights": "inherited", "accuracy_inherited": 75.0})
+    test: Any = types.SimpleNamespace(groups=np.arange(4))
+    table = summary.summarise(predictions, names, weights, models, test, device, None, Effort())
+    assert table.columns[-1] == "carbon_ug_predicted"
+    assert table["carbon_ug_predicted"].to_numpy() == pytest.approx(table["energy_mj_predicted"] / 9)
+
+    table = table.assign(latency_ms_measured=[2.0, 1.0, 2.0], latency_ms_standard_error=0.1, memory_mb_measured=3.0)
+    table.to_csv(tmp_path / "summary.csv", index=False)
+    front_of = {"subnet": ["a", "b"], "accuracy_predicted": [75.0, 70.0], "latency_ms_predicted": [2.0, 1.0]}
+    pd.DataFrame(front_of).to_csv(tmp_path / "pareto.csv", index=False)
+    page = render(ReportInputs("m", "d", pareto=tmp_path / "pareto.csv", summary=tmp_path / "summary.csv"))
+    assert "carbon (µg)" in page
+    assert f">{table['carbon_ug_predicted'][0]:.3f}<" in page
 
 
 def test_every_kind_of_extension_has_a_page_in_the_index() -> None:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import autotailor
+
+FILE = """
+from typing import TYPE_CHECKING
+
 from autotailor.lazy import attach
+
+if TYPE_CHECKING:
+    from math import sqrt
+    from math import sqrt as root
+
+__getattr__ = attach(__name__)
+"""
 
 
 @pytest.fixture
-def package(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    made = ModuleType("made_package")
-    monkeypatch.setitem(sys.modules, "made_package", made)
-    made.__getattr__ = attach("made_package", {"sqrt": "math", "root": "math:sqrt"})  # type: ignore[method-assign]
-    return made
+def package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    (tmp_path / "made_package.py").write_text(FILE, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "made_package", raising=False)
+    return importlib.import_module("made_package")
 
 
 def test_a_name_is_imported_on_first_use_and_kept(package: ModuleType) -> None:

@@ -21,7 +21,7 @@ SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 class Outputs(list[str]):
     """As Snakemake's: a list with names."""
 
-    provenance = "results/m/provenance/validate.json"
+    provenance = "results/m/provenance/report.json"
 
 
 @pytest.fixture
@@ -55,11 +55,11 @@ def scripts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
 def test_a_rule_that_a_signal_ends_was_stopped_and_has_not_failed(
     end: BaseException, status: int, outcome: str, scripts: Any
 ) -> None:
-    log = "logs/m/validate.log"
+    log = "logs/m/report.log"
     job = SimpleNamespace(
-        params=SimpleNamespace(sections={}), rule="validate", log=[log], input=[], output=Outputs(), wildcards={}
+        params=SimpleNamespace(sections={}), rule="report", log=[log], input=[], output=Outputs(), wildcards={}
     )
-    with pytest.raises(SystemExit) as ended, scripts.stage(job, computes=False):
+    with pytest.raises(SystemExit) as ended, scripts.stage(job):
         raise end
     record = read_record(record_of(log))
     assert record is not None

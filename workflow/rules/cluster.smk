@@ -2,7 +2,6 @@
 
 # A job of a cluster gets the cores that it asks for, however many the machine has that submits it.
 MANY = 1_000_000
-MEASURING = ("profile", "validate", "confirm", "measure", "make_pool", "compare")
 
 
 def load_cluster():
@@ -10,7 +9,7 @@ def load_cluster():
     try:
         found = configuration.Cluster.from_section(MATRIX.cluster)
         for model in MODELS:
-            for name in configuration.COMPUTED_WITH:
+            for name in STAGES:
                 found.resources(configuration.Job.of(name, of_model(model)))
         return found
     except AutoTailorError as error:
@@ -54,7 +53,7 @@ def cores(rule, computes_with=1):
 @functools.cache
 def resources_of(rule, pair, attempt=1):
     """The resources of a rule's job for a pair, more with each attempt."""
-    measures = rule in MEASURING and pair.device in MEASURED
+    measures = STAGES[rule].measures and pair.device in MEASURED
     licence = licence_of(pair.device) if measures else None
     job = configuration.Job.of(rule, MATRIX.configuration(pair), licence)
     return CLUSTER.resources(job, pair.device, attempt)

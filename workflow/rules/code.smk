@@ -3,35 +3,14 @@
 import json
 
 from autotailor.code import changed_modules, modules_digest, rule_code, rule_modules
+from autotailor.stages import STAGES, WRITER, Shown, When, kept_with
 
 CODE = rule_code(ROOT)
 RUN_AS = STATE / "run_as.json"
 KEEP = [config["keep"]] if isinstance(config["keep"], str) else config["keep"]
 
-# The rules up to the front.
-SEARCHED = (
-    "pretrain",
-    "compile",
-    "moments",
-    "finetune",
-    "sensitivity",
-    "enumerate",
-    "profile",
-    "validate",
-    "search",
-)
-
 # Rules that take long, each with the rules before it: if one of those runs again, the rule runs again, too.
-EXPENSIVE = {
-    "pretrain": (),
-    "finetune": ("pretrain", "compile", "moments"),
-    "sensitivity": ("pretrain", "compile", "moments", "finetune"),
-    "profile": ("pretrain", "compile", "enumerate"),
-    "train_pool": SEARCHED,
-    "polish": (*SEARCHED, "confirm"),
-    "compare": ("pretrain", "compile", "moments", "finetune"),
-}
-ON_DEMAND = {"train_pool": " (where a pool is asked for)"}
+EXPENSIVE = {name: kept_with(name) for name, stage in STAGES.items() if stage.is_long}
 KEPT = {rule for kept in KEEP for rule in (kept, *EXPENSIVE[kept])}
 
 
@@ -101,9 +80,10 @@ def tell_changed_code():
             more = f" and {len(found) - 5} more" if len(found) > 5 else ""
             changed[name] = ", ".join(found[:5]) + more
     if changed:
+        demands = {name: STAGES[name].on_demand for name in changed}
+        notes = {name: f" ({when})" if when else "" for name, when in demands.items()}
         lines = "".join(
-            f"\n  {name}{ON_DEMAND.get(name, '')}: {what}"
-            for name, what in changed.items()
+            f"\n  {name}{notes[name]}: {what}" for name, what in changed.items()
         )
         logger.warning(
             "autotailor: these rules run again, because their code, or the code of rules before them, has "

@@ -5,12 +5,7 @@ from dataclasses import dataclass
 from autotailor.runs.folder import MEASURED as MEASURED_TABLES
 from autotailor.runs.folder import OF_DEVICE, OF_MODEL
 
-EXPORTED = {
-    "subnet": "subnet.json",
-    "onnx": "model.onnx",
-    "torch": "model.pt",
-    "verification": "verification.json",
-}
+EXPORT = "{export}"
 COSTS = {
     device: search.cost_of_device(of_device(device)["device"]) for device in DEVICES
 }
@@ -27,7 +22,7 @@ class Kind:
         models: whose configurations have the same number of budgets.
         devices: for which the same files are exported and measured.
         exports: the names of the exported SubNets.
-        converted: files that the runtime of the devices needs beside those of every export.
+        is_ncnn: whether ncnn runs the exports: exports hold its files if ncnn can run the network, and must where it measures.
         is_measured: whether the devices are measured; else budgets limit what the graph says.
     """
 
@@ -35,21 +30,16 @@ class Kind:
     models: tuple
     devices: tuple
     exports: tuple
-    converted: tuple
+    is_ncnn: bool
     is_measured: bool
 
     def named(self, rule):
         """The name of a rule for the pairs of this kind."""
         return rule if self.number == 1 else f"{rule}_{self.number}"
 
-    def measured(self, **items):
-        """Inputs and outputs that exist only where there is a device."""
-        return items if self.is_measured else {}
-
-    @property
-    def files(self):
-        """The files of an export, by what they are."""
-        return EXPORTED | {file.rpartition(".")[2]: file for file in self.converted}
+    def holds(self, condition):
+        """Whether a condition holds that the outputs of a rule depend on."""
+        return {"measured": self.is_measured, "ncnn": self.is_ncnn}[condition]
 
     @property
     def pairs(self):
@@ -69,6 +59,8 @@ def name_of_fleet(most=120):
 
 
 FLEET = name_of_fleet()
+FOLDERS = {"model": "{model}", "device": "{model}/{device}", "fleet": f"fleet/{FLEET}"}
+"""Where the files of a stage lie below ``results`` and ``logs``, by what the stage runs once for."""
 
 
 def exports_of(model):
@@ -76,10 +68,9 @@ def exports_of(model):
     return ("largest", *search.budget_names(of_model(model)["export"]["budgets"]))
 
 
-def converted_for(device):
-    """Files that a device needs: exports hold ncnn's if ncnn can run the network, and must where ncnn measures."""
-    is_ncnn = of_device(device)["device"].get("runtime", "").startswith("ncnn")
-    return ("model.ncnn.param", "model.ncnn.bin") if is_ncnn else ()
+def is_ncnn(device):
+    """Whether ncnn runs networks on a device."""
+    return of_device(device)["device"].get("runtime", "").startswith("ncnn")
 
 
 def alike(names, key):
@@ -94,11 +85,10 @@ def kinds():
     """The kinds of the pairs of this run."""
     found = []
     for exports, models in alike(MODELS, exports_of):
-        for (converted, is_measured), devices in alike(
-            DEVICES, lambda name: (converted_for(name), COSTS[name].is_measured)
+        for facts, devices in alike(
+            DEVICES, lambda name: (is_ncnn(name), COSTS[name].is_measured)
         ):
-            number = len(found) + 1
-            found.append(Kind(number, models, devices, exports, converted, is_measured))
+            found.append(Kind(len(found) + 1, models, devices, exports, *facts))
     return found
 
 
@@ -110,60 +100,26 @@ def is_trained_here(wildcards):
     return settings(wildcards)["model"]["weights"] == "pretrain"
 
 
-def pretrained(wildcards):
-    """The file of the original network's weights if the workflow trains them, else no file."""
-    if not is_trained_here(wildcards):
-        return []
-    return f"results/{wildcards.model}/pretrained.pt"
-
-
-def given(wildcards):
-    """The SuperNet as training begins with it: weights that arrive trained have their moments."""
-    name = "compiled" if is_trained_here(wildcards) else "moments"
-    return f"results/{wildcards.model}/{name}.pt"
-
-
-def teacher(wildcards):
-    """The file of the original network where its answers stand for labels that the pictures lack, else no file."""
-    if data.has_labels(settings(wildcards)["data"]):
-        return []
-    return f"results/{wildcards.model}/compiled.pt"
-
-
-def latencies(wildcards):
-    """The tables that predict latencies, and how well; no files where budgets limit what the graph says."""
-    if not COSTS[wildcards.device].is_measured:
-        return {}
-    folder = f"results/{wildcards.model}/{wildcards.device}"
-    return {"lut": f"{folder}/lut.csv", "validation": f"{folder}/validation.csv"}
-
-
-def table_of_device(wildcards):
-    """The table to whose machine's speed latencies are scaled; no file where budgets limit what the graph says."""
-    return latencies(wildcards).get("lut", [])
-
-
-def candidates(wildcards):
-    """What competes for each budget: measured first where there is a device."""
-    is_measured = COSTS[wildcards.device].is_measured
-    name = "confirmed" if is_measured else "candidates"
-    return f"results/{wildcards.model}/{wildcards.device}/{name}.csv"
-
-
-def training_metrics(wildcards):
-    """The files that say how many images pretraining, finetuning and polishing have seen."""
-    names = ["pretrain"] if is_trained_here(wildcards) else []
-    folder = f"results/{wildcards.model}"
-    return [
-        *(f"{folder}/{name}.json" for name in [*names, "finetune"]),
-        f"{folder}/{wildcards.device}/polish.json",
-    ]
-
-
-def scaled_uniformly(wildcards):
-    """The file of the comparison with uniform scaling if `make compare` has been run, else no file."""
+def is_compared(wildcards):
+    """Whether `make compare` has been run."""
     path = f"results/{wildcards.model}/{wildcards.device}/compare.csv"
-    return path if os.path.exists(path) else []
+    return os.path.exists(path)
+
+
+def is_trained_on(wildcards):
+    """Whether the members of the pool are trained on together."""
+    return PoolConfig.from_section(settings(wildcards)["pool"]).epochs > 0
+
+
+CONDITIONS = {
+    "trained": is_trained_here,
+    "labelled": lambda wildcards: data.has_labels(settings(wildcards)["data"]),
+    "measured": lambda wildcards: COSTS[wildcards.device].is_measured,
+    "ncnn": lambda wildcards: is_ncnn(wildcards.device),
+    "compared": is_compared,
+    "pool_trained": is_trained_on,
+}
+"""What the inputs of stages depend on (``autotailor.stages``)."""
 
 
 def score_title(wildcards):
@@ -213,64 +169,12 @@ ON_DEVICE = {f"device_{board}": uses(board) for board in dict.fromkeys(BOARDS.va
 workflow.global_resources.update(dict.fromkeys(ON_DEVICE, 1))
 
 
-def finished(pair):
-    """What a finished run of a pair hands back: report, exports, and the tables that questions read.
-
-    Snakemake makes a removed file again only where it is asked for or needed. Files of weights are not asked for, so that
-    they can be removed to save space without another training.
-    """
-    folder = f"results/{pair.model}/{pair.device}"
-    absent = () if COSTS[pair.device].is_measured else MEASURED_TABLES
-    return [
-        f"{folder}/report.html",
-        *(f"results/{pair.model}/{name}" for name in OF_MODEL if not is_weights(name)),
-        *(
-            f"{folder}/{name}"
-            for name in OF_DEVICE
-            if not is_weights(name) and name not in absent
-        ),
-        *(
-            f"{folder}/exports/{name}/{file}"
-            for name in exports_of(pair.model)
-            for file in (*EXPORTED.values(), *converted_for(pair.device), "README.md")
-        ),
-    ]
-
-
-def is_weights(name):
-    """Whether a file holds weights."""
-    return name.endswith(".pt")
-
-
-def compared(file):
+def compared(path):
     """A file of every pair of this run."""
-    return [f"results/{pair.model}/{pair.device}/{file}" for pair in MATRIX.pairs]
+    return list(dict.fromkeys(path.format(**pair._asdict()) for pair in MATRIX.pairs))
 
 
-POOLED = [
-    device
-    for device in MEASURED
-    if of_device(device)["device"]["runtime"].startswith("ncnn")
-]
-
-
-def is_trained_on(wildcards):
-    """Whether the members of the pool are trained on together."""
-    return PoolConfig.from_section(settings(wildcards)["pool"]).epochs > 0
-
-
-def weights_of_pool(wildcards):
-    """The SuperNet whose weights the members of the pool share."""
-    folder = f"results/{wildcards.model}"
-    if is_trained_on(wildcards):
-        return f"{folder}/{wildcards.device}/pool_supernet.pt"
-    return f"{folder}/supernet.pt"
-
-
-def training_of_pool(wildcards):
-    """What the training of the members says, where there was one."""
-    path = f"results/{wildcards.model}/{wildcards.device}/pool_training.json"
-    return path if is_trained_on(wildcards) else []
+POOLED = [device for device in MEASURED if is_ncnn(device)]
 
 
 def pools(wildcards):

@@ -43,6 +43,8 @@ def slices(pair):
         "budgets": found["export"]["budgets"],
         "tolerance": found["export"]["tolerance"],
         "configuration": found,
+        "models": MODELS,
+        "devices": DEVICES,
     }
 
 

@@ -9,7 +9,7 @@ from stage import stage
 from autotailor import accuracy, artifacts, data, finetuning, profiling, search
 from autotailor.measurement import comparison
 
-with stage(snakemake, is_training=True) as this:
+with stage(snakemake) as this:
     training = finetuning.FinetuneConfig.from_section(this.params["finetune"])
     seen = [artifacts.read_json(path)["images"] for path in snakemake.input.training]
     cost = search.cost_of_device(this.params["device"])

@@ -9,7 +9,7 @@ from autotailor import accuracy, artifacts, data, finetuning
 
 HEAD = ["epoch", "loss", "lr"]
 
-with stage(snakemake, is_training=True) as this:
+with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     check_pixels(net.graph.given, net.name, this.params["data"])
     splits = accuracy.with_labels(data.load(this.params["data"]), net, this.params["finetune"]["accelerator"])

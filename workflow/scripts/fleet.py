@@ -6,6 +6,6 @@ from stage import stage
 
 from autotailor import fleet
 
-with stage(snakemake, mixes=True) as this:
+with stage(snakemake) as this:
     runs = fleet.Fleet.open([Path(path).parent for path in snakemake.input.configurations])
     fleet.write_page(runs, Path(snakemake.output.page))

@@ -8,7 +8,7 @@ from stage import stage
 from autotailor import accuracy, artifacts, data, search
 from autotailor.finetuning import FinetuneConfig, polishing
 
-with stage(snakemake, is_training=True) as this:
+with stage(snakemake) as this:
     net, original = (autotailor.load(path) for path in (snakemake.input.supernet, snakemake.input.original))
     candidates = search.read_candidates(Path(snakemake.input.candidates), net.space)
     splits = accuracy.with_labels(data.load(this.params["data"]), original, this.params["polish"]["accelerator"])

@@ -8,7 +8,7 @@ from autotailor import artifacts, data, finetuning
 from autotailor.compiler.sources.network import create_network
 from autotailor.compiler.sources.outputs import take_output
 
-with stage(snakemake, is_training=True) as this:
+with stage(snakemake) as this:
     network = create_network(this.params["network"]["source"], num_classes=this.params["network"]["num_classes"])
     if (logits := this.params["network"].get("output")) is not None:  # the first of a tuple is 0
         take_output(network, logits)

@@ -8,7 +8,7 @@ from stage import stage
 
 from autotailor import artifacts, reporting, tracking
 
-with stage(snakemake, computes=False) as this:
+with stage(snakemake) as this:
     folder = Path(snakemake.log[0]).parent
     logs = sorted([*folder.parent.glob("*.tsv"), *folder.glob("*.tsv")], key=lambda log: log.stat().st_mtime)
     with artifacts.atomic(snakemake.output.configuration) as path:

@@ -19,6 +19,7 @@ from autotailor.data.trouble import reader_trouble
 from autotailor.ir.errors import AutoTailorError
 from autotailor.project.repeats import interrupt_once
 from autotailor.sections import flatten, read_sections
+from autotailor.stages import STAGES
 from autotailor.work import Work
 
 WATCH_SECONDS = 1.0
@@ -193,7 +194,7 @@ def _helper(snakemake):
 
 
 @contextmanager
-def stage(snakemake, *, computes=True, is_training=False, mixes=False):
+def stage(snakemake):
     """Runs the block as a rule: with console, log, work directory, child run and provenance.
 
     PyTorch gets the number of threads in the rule's configuration, or one, because floating-point sums depend on it.
@@ -203,17 +204,13 @@ def stage(snakemake, *, computes=True, is_training=False, mixes=False):
 
     Args:
         snakemake: Snakemake's object for the script.
-        computes: whether the rule needs PyTorch; without PyTorch, seconds of importing are saved.
-        is_training: whether an interrupted run also continues after its code changed; checkpoints tell what they
-            belong to.
-        mixes: whether the rule reads what several configurations have made, so that their sections may differ.
     """
     _follow_snakemake()
     interrupt_once()
-    params = snakemake.params.sections
-    if is_training:
+    params, described = snakemake.params.sections, STAGES[_rule(snakemake)]
+    if described.trains:
         _train_together(snakemake)
-    if computes:
+    if described.computes:
         import torch
 
         torch.set_num_threads(params.get("threads", 1))
@@ -229,9 +226,10 @@ def stage(snakemake, *, computes=True, is_training=False, mixes=False):
         artifacts.sweep(output.parent, output.name)
     try:
         with _child(snakemake) as run, tracking.watched(run):
+            mixes = described.of == "fleet"  # inputs come from several configurations, whose sections may differ
             inputs = [] if mixes else [Path(path) for path in snakemake.input]
             provenance = artifacts.Provenance(_rule(snakemake), params, inputs)
-            work = _work(snakemake, provenance, is_training=is_training)
+            work = _work(snakemake, provenance, is_training=described.trains)
             begun = work.begin()
             this = Stage(params, work.folder, run)
             yield this

@@ -10,7 +10,7 @@ from autotailor import accuracy, artifacts, data, search
 from autotailor.finetuning import FinetuneConfig, joint
 from autotailor.pool.members import members_of
 
-with stage(snakemake, is_training=True) as this:
+with stage(snakemake) as this:
     net, original = (autotailor.load(path) for path in (snakemake.input.supernet, snakemake.input.original))
     config = FinetuneConfig.from_section(this.params["train_pool"])
     splits = accuracy.with_labels(data.load(this.params["data"]), original, config.accelerator)

@@ -18,31 +18,4 @@ if TYPE_CHECKING:
     from autotailor.accuracy.moments import prepare
     from autotailor.accuracy.teaching import with_labels
 
-__all__ = [
-    "AccuracyError",
-    "CalibrationConfig",
-    "Calibrator",
-    "MomentsConfig",
-    "adopt_statistics",
-    "calibrate",
-    "correctness",
-    "evaluate",
-    "find_transparent",
-    "prepare",
-    "with_labels",
-]
-
-_HOMES = {
-    "AccuracyError": "autotailor.accuracy.errors",
-    "CalibrationConfig": "autotailor.accuracy.config",
-    "Calibrator": "autotailor.accuracy.calibration",
-    "MomentsConfig": "autotailor.accuracy.config",
-    "adopt_statistics": "autotailor.accuracy.calibration",
-    "calibrate": "autotailor.accuracy.calibration",
-    "correctness": "autotailor.accuracy.evaluation",
-    "evaluate": "autotailor.accuracy.evaluation",
-    "find_transparent": "autotailor.accuracy.backgrounds",
-    "prepare": "autotailor.accuracy.moments",
-    "with_labels": "autotailor.accuracy.teaching",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

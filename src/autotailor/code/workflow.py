@@ -11,8 +11,10 @@ from autotailor.code.closure import Code
 from autotailor.project import places
 
 CACHE = Path(".snakemake") / "autotailor" / "code.json"
-OBSERVERS = ("autotailor.code", "autotailor.logs", "autotailor.project", "autotailor.tracking")
-"""Modules that only record how artifacts are made, or where files lie, and do not influence the artifacts."""
+OBSERVERS = ("autotailor.code", "autotailor.logs", "autotailor.project", "autotailor.stages", "autotailor.tracking")
+"""Modules that only record how artifacts are made, or where files lie, and do not influence the artifacts.
+
+What a stage reads and depends on reruns it as inputs and parameters of its rule."""
 
 
 def rule_code(root: Path) -> Code:

@@ -14,7 +14,7 @@ from autotailor.commands.terminal import say
 
 if TYPE_CHECKING:
     from autotailor.runs.export import ExportAnswer
-    from autotailor.search.budgets import Budget
+    from autotailor.search.metrics import Budget
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -12,10 +12,4 @@ from autotailor.lazy import attach
 if TYPE_CHECKING:
     from autotailor.compiler.compile import compile_network, read_graph
 
-__all__ = ["compile_network", "read_graph"]
-
-_HOMES = {
-    "compile_network": "autotailor.compiler.compile",
-    "read_graph": "autotailor.compiler.compile",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

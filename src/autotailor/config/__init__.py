@@ -11,7 +11,7 @@ from autotailor.lazy import attach
 
 if TYPE_CHECKING:
     from autotailor.config.checks import check, check_accelerators, check_compilers, check_device, check_files
-    from autotailor.config.cluster import COMPUTED_WITH, Cluster, Job
+    from autotailor.config.cluster import Cluster, Job
     from autotailor.config.composition import compose
     from autotailor.config.errors import ConfigError
     from autotailor.config.licences import check_licences
@@ -21,53 +21,4 @@ if TYPE_CHECKING:
     from autotailor.config.overrides import split_overrides
     from autotailor.config.schema import validate
 
-__all__ = [
-    "COMPUTED_WITH",
-    "Cluster",
-    "ConfigError",
-    "Job",
-    "Matrix",
-    "Pair",
-    "check",
-    "check_accelerators",
-    "check_compilers",
-    "check_device",
-    "check_files",
-    "check_licences",
-    "check_named_code",
-    "compose",
-    "conf_folder",
-    "fetch_teachers",
-    "find_file",
-    "groups",
-    "options",
-    "split_names",
-    "split_overrides",
-    "validate",
-]
-
-_HOMES = {
-    "COMPUTED_WITH": "autotailor.config.cluster",
-    "Cluster": "autotailor.config.cluster",
-    "Job": "autotailor.config.cluster",
-    "check_licences": "autotailor.config.licences",
-    "ConfigError": "autotailor.config.errors",
-    "Matrix": "autotailor.config.matrix",
-    "Pair": "autotailor.config.matrix",
-    "check": "autotailor.config.checks",
-    "check_accelerators": "autotailor.config.checks",
-    "check_compilers": "autotailor.config.checks",
-    "check_device": "autotailor.config.checks",
-    "check_files": "autotailor.config.checks",
-    "check_named_code": "autotailor.config.named_code",
-    "compose": "autotailor.config.composition",
-    "conf_folder": "autotailor.config.names",
-    "fetch_teachers": "autotailor.config.named_code",
-    "find_file": "autotailor.config.names",
-    "groups": "autotailor.config.names",
-    "options": "autotailor.config.names",
-    "split_names": "autotailor.config.matrix",
-    "split_overrides": "autotailor.config.overrides",
-    "validate": "autotailor.config.schema",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

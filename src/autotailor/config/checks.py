@@ -92,7 +92,7 @@ def check_cost(config: Mapping[str, Any]) -> None:
     search.check_budgets(budgets, cost)
     if cost.is_measured:
         device = profiling.DeviceConfig.from_section(section)
-        needs_energy = search.ENERGY in search.named_in(budgets)
+        needs_energy = "energy_mj" in search.needed_columns(budgets)
         if lut:
             if not Path(lut).expanduser().is_file():
                 raise ConfigError(
@@ -198,5 +198,5 @@ def check_device(*configs: Mapping[str, Any]) -> None:
     from autotailor import profiling, search
 
     if not configs[0]["profile"]["lut"]:
-        needs_energy = any(search.ENERGY in search.named_in(config["export"]["budgets"]) for config in configs)
+        needs_energy = any("energy_mj" in search.needed_columns(config["export"]["budgets"]) for config in configs)
         profiling.check(profiling.DeviceConfig.from_section(configs[0]["device"]), needs_energy=needs_energy)

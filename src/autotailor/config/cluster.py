@@ -13,25 +13,11 @@ from typing import Any
 from autotailor.compute.launch import Processes
 from autotailor.config.errors import ConfigError
 from autotailor.sections import check_integers, check_numbers, read_section
+from autotailor.stages import STAGES
 
 Resources = dict[str, int | str]
 OWN_NAMES = {"mem_mb": "mem_mb", "runtime": "minutes", "gpu": "gpus", "threads": "cpus", "nodes": "the key nodes"}
 """Resources of Snakemake that have a key of their own, and that key."""
-COMPUTED_WITH = {
-    "pretrain": ("model", "pretrain"),
-    "finetune": ("finetune",),
-    "sensitivity": ("sensitivity",),
-    "search": ("sensitivity",),
-    "confirm": ("sensitivity",),
-    "polish": ("polish",),
-    "compare": ("finetune",),
-    "export": (),
-    "train_pool": ("finetune",),
-    "make_pool": (),
-}
-"""Rules that compute on an accelerator, each with the section that names the accelerator."""
-TOGETHER = ("pretrain", "finetune", "polish", "train_pool")
-"""Rules whose processes train together (``compute.launch``)."""
 
 ALONE = Processes()
 
@@ -122,10 +108,11 @@ class Job:
     def of(cls, rule: str, config: Mapping[str, Any], licence: str | None = None) -> Job:
         """The job of a rule under a composed configuration."""
         section: Mapping[str, Any] = config
-        for key in COMPUTED_WITH.get(rule, ()):
+        stage = STAGES[rule]
+        for key in stage.accelerator or ():
             section = section[key] or {}
-        accelerator = str(section.get("accelerator", "cpu")) if rule in COMPUTED_WITH else "cpu"
-        processes = Processes.of(section) if rule in TOGETHER else Processes(accelerator=accelerator)
+        accelerator = "cpu" if stage.accelerator is None else str(section.get("accelerator", "cpu"))
+        processes = Processes.of(section) if stage.together else Processes(accelerator=accelerator)
         return cls(rule, processes, licence, licence is not None and config["device"].get("transport") == "local")
 
 

@@ -10,10 +10,14 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from autotailor.finetuning.joint import before_race
+from autotailor.stages import STAGES
 
 SOME = 7
 """Classes with which a loss is tried where their number is not known yet."""
-TEACHING = {"finetune": ("finetune", "train_pool", "compare"), "polish": ("polish",)}
+TEACHING = {
+    section: tuple(name for name, stage in STAGES.items() if stage.trains and stage.accelerator == (section,))
+    for section in ("finetune", "polish")
+}
 """Sections that may name a teacher, each with the rules that always train with it."""
 
 

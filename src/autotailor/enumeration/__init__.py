@@ -12,17 +12,4 @@ from autotailor.lazy import attach
 if TYPE_CHECKING:
     from autotailor.enumeration.operators import UniqueOperator, enumerate_operators, read_operators, write_operators
 
-__all__ = [
-    "UniqueOperator",
-    "enumerate_operators",
-    "read_operators",
-    "write_operators",
-]
-
-_HOMES = {
-    "UniqueOperator": "autotailor.enumeration.operators",
-    "enumerate_operators": "autotailor.enumeration.operators",
-    "read_operators": "autotailor.enumeration.operators",
-    "write_operators": "autotailor.enumeration.operators",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

@@ -22,35 +22,4 @@ if TYPE_CHECKING:
     from autotailor.finetuning.scaled import ScaledResult, train_scaled
     from autotailor.finetuning.weight_sharing import FinetuneResult, finetune
 
-__all__ = [
-    "DistillationConfig",
-    "FinetuneConfig",
-    "FinetuneResult",
-    "PretrainConfig",
-    "PretrainResult",
-    "ScaledConfig",
-    "ScaledResult",
-    "Teacher",
-    "TrainingError",
-    "accuracies",
-    "finetune",
-    "pretrain",
-    "train_scaled",
-]
-
-_HOMES = {
-    "DistillationConfig": "autotailor.finetuning.config",
-    "FinetuneConfig": "autotailor.finetuning.config",
-    "FinetuneResult": "autotailor.finetuning.weight_sharing",
-    "PretrainConfig": "autotailor.finetuning.config",
-    "PretrainResult": "autotailor.finetuning.pretraining",
-    "ScaledConfig": "autotailor.finetuning.config",
-    "ScaledResult": "autotailor.finetuning.scaled",
-    "Teacher": "autotailor.finetuning.external_teacher",
-    "TrainingError": "autotailor.finetuning.errors",
-    "accuracies": "autotailor.finetuning.pretraining",
-    "finetune": "autotailor.finetuning.weight_sharing",
-    "pretrain": "autotailor.finetuning.pretraining",
-    "train_scaled": "autotailor.finetuning.scaled",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

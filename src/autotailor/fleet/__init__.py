@@ -18,7 +18,4 @@ if TYPE_CHECKING:
     from autotailor.fleet.page.write import write_page
     from autotailor.fleet.runs import Fleet
 
-__all__ = ["Fleet", "write_page"]
-
-_HOMES = {"Fleet": "autotailor.fleet.runs", "write_page": "autotailor.fleet.page.write"}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

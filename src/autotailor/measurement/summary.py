@@ -15,7 +15,6 @@ import pandas as pd
 
 from autotailor.data import EvaluationSet
 from autotailor.export import accuracy_of_onnx
-from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
@@ -34,7 +33,7 @@ from autotailor.profiling import (
     measure_memory,
     measure_rounds,
 )
-from autotailor.search.joint.metrics import energy, peak_memory
+from autotailor.search.metrics import METRICS, Further, Sources, all_metrics
 from autotailor.statistics import accuracy, accuracy_drop
 
 logger = logging.getLogger(__name__)
@@ -60,23 +59,9 @@ COLUMNS = (
     "memory_mb_measured",
     "energy_mj_predicted",
 )
-"""Columns of ``summary.csv``; those of latency, budgets, memory and energy are left out without a device."""
+"""Columns of ``summary.csv``; those of latency, budgets, memory and energy are left out without a device. Those of
+further ``METRICS`` follow."""
 ORIGINAL, LARGEST = "original", "largest"
-
-
-@dataclass(frozen=True)
-class DevicePredictions:
-    """The predicted metrics of SubNets that depend on a device.
-
-    Attributes:
-        latency: milliseconds.
-        memory: peak of an inference, MiB, without the memory that a process takes for an empty network.
-        energy: above idle, mJ; None where the device has no sensor.
-    """
-
-    latency: Metric
-    memory: PeakMemory
-    energy: Metric | None
 
 
 @dataclass(frozen=True)
@@ -86,16 +71,14 @@ class Predictions:
     Attributes:
         accuracy: percent.
         accuracy_error: standard errors of accuracy, points; None where they are not known.
-        parameters: millions.
-        macs: millions.
-        on_device: what depends on a device; None without one.
+        latency: milliseconds; None without a device.
+        metrics: further ones that can be predicted, by the names of ``METRICS``.
     """
 
     accuracy: Metric
     accuracy_error: DropError | ModelError | None
-    parameters: Metric
-    macs: Metric
-    on_device: DevicePredictions | None
+    latency: Metric | None
+    metrics: Further
 
 
 def predictions(net: SuperNet, accuracy_of: Accuracy, lut: LUT | None, device: DeviceConfig | None) -> Predictions:
@@ -111,11 +94,10 @@ def predictions(net: SuperNet, accuracy_of: Accuracy, lut: LUT | None, device: D
         GraphError: the LUT lacks an operator.
     """
     if lut is None or device is None:
-        return Predictions(accuracy_of.metric, accuracy_of.error, net.parameters(), net.macs(), None)
+        return Predictions(accuracy_of.metric, accuracy_of.error, None, all_metrics(Sources(net)))
     fusion = fusion_rules(device)
-    memory = peak_memory(net, fusion, lut.known, device.number_bytes)
-    on_device = DevicePredictions(net.latency(lut.latencies(), fusion), memory, energy(net, fusion, lut.known))
-    return Predictions(accuracy_of.metric, accuracy_of.error, net.parameters(), net.macs(), on_device)
+    metrics = all_metrics(Sources(net, fusion, lut.known, device.number_bytes))
+    return Predictions(accuracy_of.metric, accuracy_of.error, net.latency(lut.latencies(), fusion), metrics)
 
 
 def export_original(net: SuperNet, device: DeviceConfig | None, directory: Path) -> Path:
@@ -180,7 +162,7 @@ def summarise(
         measured = measured_on_device(networks, device, lut, effort)
         table = table.merge(measured, on="name", validate="one_to_one")
     table = table.merge(weights, on="name", how="left", validate="one_to_one").fillna({"weights": ""})
-    return table[[column for column in COLUMNS if column in table]]
+    return _in_order(table)
 
 
 def with_budgets(
@@ -211,7 +193,13 @@ def with_budgets(
             )
     told = met.astype(object).where(budget.notna() & measured.notna(), None)
     table = table.assign(budget_ms=budget, budget_met=told)
-    return table[[column for column in COLUMNS if column in table]]
+    return _in_order(table)
+
+
+def _in_order(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with its columns in the order of ``COLUMNS``, then those of other metrics."""
+    columns = dict.fromkeys((*COLUMNS, *(spec.column for spec in METRICS.values())))
+    return table[[column for column in columns if column in table]]
 
 
 def _whole(table: pd.DataFrame, shares: Mapping[str, float]) -> list[str]:
@@ -247,15 +235,14 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
             "accuracy_predicted_standard_error": np.where(
                 is_original, np.nan, error.predict(array) if error else np.nan
             ),
-            "parameters_m": predictions.parameters.predict(array),
-            "macs_m": predictions.macs.predict(array),
         }
     )
-    found = predictions.on_device
-    if found is not None:
-        table["latency_ms_predicted"] = found.latency.predict(array)
-        table["memory_mb_predicted"] = found.memory.predict(array)
-        table["energy_mj_predicted"] = found.energy.predict(array) if found.energy else np.nan
+    if predictions.latency is not None:
+        table["latency_ms_predicted"] = predictions.latency.predict(array)
+    for name, spec in METRICS.items():
+        if not spec.on_device or predictions.latency is not None:
+            found = predictions.metrics.get(name)
+            table[spec.column] = np.nan if found is None else found.predict(array)
     return table
 
 

@@ -34,7 +34,7 @@ from autotailor.profiling import (
     open_runtime,
 )
 from autotailor.search import Front
-from autotailor.search.joint.metrics import energy, peak_memory
+from autotailor.search.metrics import Sources, all_metrics
 from autotailor.serving.errors import PoolError
 
 logger = logging.getLogger(__name__)
@@ -212,9 +212,9 @@ def facts_of(run: Run, subnets: Sequence[SubNet], measured: Sequence[Measurement
     rates = Rates.of([row.feature for row in lut], latencies)
     predicted = run.net.latency(latencies, fusion).predict(rows)
     errors = run.net.latency_error(lut.standard_errors(), fusion).predict(rows)
-    memory = peak_memory(run.net, fusion, lut.known, run.device.number_bytes).predict(rows)
-    energies = energy(run.net, fusion, lut.known)
-    spent = None if energies is None else energies.predict(rows)
+    known = all_metrics(Sources(run.net, fusion, lut.known, run.device.number_bytes))
+    further = {name: metric.predict(rows) for name, metric in known.items()}
+    spent = further.get("energy")
     found = []
     for number, (subnet, timed) in enumerate(zip(subnets, measured, strict=True)):
         features = [operator.feature for operator in run.net.sequence(subnet, fusion)]
@@ -230,7 +230,7 @@ def facts_of(run: Run, subnets: Sequence[SubNet], measured: Sequence[Measurement
                 measured_ms=None if timed is None else timed.latency_ms,
                 measured_error_ms=None if timed is None else timed.standard_error,
                 split_ms=_split(split, float(predicted[number]), timed),
-                peak_mb=float(memory[number]),
+                peak_mb=float(further["peak_memory"][number]),
                 energy_mj=None if spent is None else float(spent[number]),
             )
         )

@@ -23,9 +23,8 @@ from types import FrameType
 import psutil
 
 from autotailor.project.repeats import Repeats
+from autotailor.stages import STAGES
 
-TRAININGS = ("pretrain", "finetune", "polish", "train_pool", "compare")
-"""The rules that train: those whose scripts say ``is_training=True``."""
 SCRIPT = re.compile(r"\.snakemake/scripts/[^/]*\.(\w+)\.py$")
 """Where Snakemake puts the script of a rule that it runs; the group is the script's name."""
 TERMINAL = "/dev/tty"
@@ -112,7 +111,7 @@ def has_terminal() -> bool:
 
 def trainings(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
     """The processes that run the script of a rule that trains, see ``rules``."""
-    return rules(processes, TRAININGS)
+    return rules(processes, [name for name, stage in STAGES.items() if stage.trains])
 
 
 def rules(processes: Sequence[psutil.Process], names: Sequence[str] = ()) -> list[psutil.Process]:

@@ -17,29 +17,4 @@ if TYPE_CHECKING:
     from autotailor.reporting.sentence import Answer, answer
     from autotailor.reporting.terminal import print_front
 
-__all__ = [
-    "FIGURES",
-    "Answer",
-    "ReportError",
-    "ReportInputs",
-    "answer",
-    "build_report",
-    "contributors",
-    "print_front",
-    "stages_of",
-    "write_card",
-    "write_figure",
-]
-
-_HOMES = {
-    "Answer": "autotailor.reporting.sentence",
-    "FIGURES": "autotailor.reporting.html",
-    "ReportError": "autotailor.reporting.inputs",
-    "ReportInputs": "autotailor.reporting.inputs",
-    "answer": "autotailor.reporting.sentence",
-    "build_report": "autotailor.reporting.html",
-    "print_front": "autotailor.reporting.terminal",
-    "write_card": "autotailor.reporting.card.page",
-    "write_figure": "autotailor.reporting.html",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

@@ -25,6 +25,7 @@ from autotailor.reporting.page import chart
 from autotailor.reporting.page.palette import style_variables
 from autotailor.reporting.sentence import answer
 from autotailor.reporting.steps import steps
+from autotailor.search.metrics import METRICS, PEAK_MEMORY
 
 FIGURES: Mapping[str, tuple[str, Callable[[Tables], tuple[chart.Part, ...]]]] = {
     "front": ("pareto", front.front),
@@ -92,6 +93,8 @@ def render(inputs: ReportInputs) -> str:
         absent=ABSENT,
         Markup=Markup,
         cost=tables.cost,
+        counted=[spec for spec in METRICS.values() if not spec.on_device],
+        predicted=[spec for spec in METRICS.values() if spec.on_device and spec is not PEAK_MEMORY],
         variables=Markup(style_variables()),
         library=chart.library(),
     )

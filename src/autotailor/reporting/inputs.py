@@ -14,7 +14,7 @@ import pandas as pd
 
 from autotailor.data import Score, score
 from autotailor.ir.errors import AutoTailorError
-from autotailor.search import Cost, cost_of_device
+from autotailor.search import METRICS, Cost, cost_of_device
 from autotailor.search.front import spread
 
 DRAWN = 200
@@ -91,9 +91,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "parameters_m",
         "macs_m",
         "size_mb",
-        "memory_mb_predicted",
         "memory_mb_measured",
-        "energy_mj_predicted",
     ),
     "validation": (
         "subnet",
@@ -123,21 +121,19 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "confirmed": ("budget", "subnet", "latency_ms_measured", "probability", "chosen", "met"),
     "polish": ("round", "subnet", "budgets", "epochs", "images", "accuracy_before", "accuracy_validation"),
 }
-"""Columns of each table that the report shows where budgets limit latency."""
+"""Columns of each table that the report shows where budgets limit latency, beside those of ``METRICS``."""
 OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "summary": (
         "weights",
         "accuracy_predicted_standard_error",
         "accuracy_inherited",
-        "memory_mb_predicted",
         "memory_mb_measured",
-        "energy_mj_predicted",
     ),
     "validation": ("noise_floor", "raw_error", "anchor_drift", "follows"),
     "accuracy_validation": ("predicted_standard_error", "own_standard_error"),
 }
 """Columns that runs of before may lack: the report shows a dash in their place."""
-ON_DEVICE = ("latency_ms_", "memory_mb_", "energy_mj_")
+ON_DEVICE = ("latency_ms_", "memory_mb_")
 """How columns begin that a run without a device does not have."""
 OF_COST = ("pareto", "summary", "compare")
 """Tables with a column of what budgets limit."""
@@ -162,9 +158,18 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 def needed_columns(name: str, cost: Cost) -> list[str]:
     """The columns that a table needs where budgets limit a cost."""
+    further = METRICS.values() if name == "summary" else ()
+    columns = list(dict.fromkeys((*COLUMNS[name], *(spec.column for spec in further))))
     if cost.is_measured or name not in OF_COST:
-        return list(COLUMNS[name])
-    return [column for column in COLUMNS[name] if not column.startswith(ON_DEVICE)] + [cost.column]
+        return columns
+    absent = {spec.column for spec in further if spec.on_device}
+    return [name for name in columns if not name.startswith(ON_DEVICE) and name not in absent] + [cost.column]
+
+
+def optional_columns(name: str) -> list[str]:
+    """Columns that a table may lack."""
+    columns = [spec.column for spec in METRICS.values()] if name == "summary" else []
+    return [*OPTIONAL.get(name, ()), *(column for column in columns if column not in COLUMNS[name])]
 
 
 class Tables:
@@ -239,7 +244,7 @@ def _read(path: Path | None, name: str, needed: list[str]) -> pd.DataFrame | Non
         table = pd.read_csv(path, dtype=keys, keep_default_na=True)
     except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ReportError(f"{path}: expected a CSV table ({error}); run the rule that writes it again") from error
-    for column in OPTIONAL.get(name, ()):
+    for column in optional_columns(name):
         if column in needed and column not in table.columns:
             table[column] = float("nan")
     if missing := [column for column in needed if column not in table.columns]:

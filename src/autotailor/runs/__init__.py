@@ -18,27 +18,4 @@ if TYPE_CHECKING:
     from autotailor.runs.prediction import Prediction
     from autotailor.runs.run import Run, open_run
 
-__all__ = [
-    "Estimate",
-    "ExportAnswer",
-    "FrontAnswer",
-    "KnownMetric",
-    "Limit",
-    "Prediction",
-    "Run",
-    "RunError",
-    "open_run",
-]
-
-_HOMES = {
-    "Estimate": "autotailor.runs.known_metric",
-    "ExportAnswer": "autotailor.runs.export",
-    "FrontAnswer": "autotailor.runs.fronts.answer",
-    "Limit": "autotailor.runs.fronts.limit",
-    "KnownMetric": "autotailor.runs.known_metric",
-    "Prediction": "autotailor.runs.prediction",
-    "Run": "autotailor.runs.run",
-    "RunError": "autotailor.runs.errors",
-    "open_run": "autotailor.runs.run",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

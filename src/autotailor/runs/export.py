@@ -33,9 +33,10 @@ from autotailor.runs.prediction import measured
 from autotailor.runs.reach import check_reachable, device_of
 from autotailor.runs.tables import RunTables
 from autotailor.search import SearchConfig
-from autotailor.search.budgets import Budget, budget_limits, budget_shares, forecasts, predicted_limit
-from autotailor.search.joint.limits import NONE, UNITS, Limits, limits_of
+from autotailor.search.budgets import budget_limits, budget_shares, forecasts, predicted_limit
+from autotailor.search.joint.limits import NONE, Limits, limits_of
 from autotailor.search.joint.reach import reach_all
+from autotailor.search.metrics import METRICS, Budget
 from autotailor.search.robust.forecast import ROUNDING
 
 ANSWER = "export.json"
@@ -81,7 +82,7 @@ class ExportAnswer:
             "subnet": self.subnet.id,
             "weights": self.weights,
             "budget": None if self.budget is None else {"value": self.budget, "unit": self.unit},
-            "limits": {name: {"value": value, "unit": UNITS[name]} for name, value in self.limits.items()},
+            "limits": {name: {"value": value, "unit": METRICS[name].unit} for name, value in self.limits.items()},
             "asked": self.asked,
             "accuracy_validation": {**self.validation, "unit": "%"},
             "predicted": {name: estimate.to_dict() for name, estimate in self.predicted.items()},
@@ -146,7 +147,8 @@ def _words(run: RunTables, budget: Budget) -> str:
         return value if isinstance(value, str) else f"{value:.4g} {unit}"
 
     if isinstance(budget, Mapping):
-        return ", ".join(f"{name} {said(value, UNITS.get(name, run.cost.unit))}" for name, value in budget.items())
+        units = {name: METRICS[name].unit if name in METRICS else run.cost.unit for name in budget}
+        return ", ".join(f"{name} {said(value, units[name])}" for name, value in budget.items())
     name = "" if run.cost.is_measured else f"{run.cost.title} "
     return f"{name}{said(budget, run.cost.unit)}"
 

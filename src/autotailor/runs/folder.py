@@ -12,34 +12,28 @@ from typing import Any
 from autotailor.artifacts import PROVENANCE, Provenance, read_json
 from autotailor.runs.errors import RunError
 from autotailor.search import Cost, cost_of_device
+from autotailor.stages import WRITER
 
 CONFIGURATION = "configuration.json"
 OF_ROOT = ("conf", ".snakemake")
 """What lies where runs are started."""
-OF_MODEL = {
-    "compiled.pt": "compile",
-    "supernet.pt": "finetune",
-    "sensitivity.csv": "sensitivity",
-    "sensitivity.json": "sensitivity",
-    "accuracy_validation.csv": "sensitivity",
-}
+
+
+def _written(*files: str) -> dict[str, str]:
+    """Files, each with the rule that writes it."""
+    return {file: WRITER[file].name for file in files}
+
+
+OF_MODEL = _written("compiled.pt", "supernet.pt", "sensitivity.csv", "sensitivity.json", "accuracy_validation.csv")
 """Artifacts in ``results/MODEL`` that questions need, each with its rule."""
-OF_DEVICE = {
-    "lut.csv": "profile",
-    "validation.csv": "validate",
-    "pareto.csv": "search",
-    "accuracy.json": "search",
-    "candidates.csv": "search",
-    "confirmed.csv": "confirm",
-    "polish.json": "polish",
-    "polished.pt": "polish",
-    "summary.csv": "measure",
-    CONFIGURATION: "report",
-}
+OF_DEVICE = _written(
+    *("lut.csv", "validation.csv", "pareto.csv", "accuracy.json", "candidates.csv", "confirmed.csv"),
+    *("polish.json", "polished.pt", "summary.csv", CONFIGURATION),
+)
 """Artifacts in ``results/MODEL/DEVICE`` that questions need, each with its rule."""
-OF_POOL = {"pool_supernet.pt": "train_pool", "pool_training.json": "train_pool"}
+OF_POOL = _written("pool_supernet.pt", "pool_training.json")
 """Artifacts in ``results/MODEL/DEVICE`` that only runs with a pool have, each with its rule."""
-MEASURED = ("lut.csv", "validation.csv", "confirmed.csv")
+MEASURED = tuple(file for file in OF_DEVICE if WRITER[file].only == "measured")
 """Those of ``OF_DEVICE`` that a run without a device does not have."""
 
 

@@ -10,12 +10,9 @@ from autotailor.measurement.summary import Predictions
 from autotailor.prediction import Accuracy, DropError, ModelError
 from autotailor.profiling import LUT, DeviceConfig, fusion_rules
 from autotailor.runs.known_metric import KnownMetric
-from autotailor.search.joint.limits import PEAK_MEMORY
+from autotailor.search.metrics import METRICS
 
 LATENCY = "lut.csv: sum over the SubNet's operators; in the standard error, a row that is used k times counts k times"
-ENERGY = "lut.csv: power above idle of each kind of operator times its latency, summed"
-MEMORY = "lut.csv and the graph: resident weights, plus the largest sum of live activations and scratch memory"
-GRAPH = "the graph"
 HOW: Mapping[type, str] = {
     DropError: "{score} of the largest SubNet on the validation set minus the drops of the SubNet's modifications "
     "(sensitivity.csv), with inherited weights; standard errors as if independent",
@@ -29,7 +26,7 @@ HOW: Mapping[type, str] = {
 
 def metric_name(name: str) -> str:
     """The name of a metric as tables and budgets have it: ``memory`` stands for ``peak_memory``."""
-    return PEAK_MEMORY if name == "memory" else name
+    return next((spec.name for spec in METRICS.values() if spec.short == name), name)
 
 
 def accuracy_of(accuracy: Accuracy, score: Score) -> KnownMetric:
@@ -58,12 +55,10 @@ def known_metrics(
         device: of the run; None without a device.
     """
     metrics = [accuracy]
-    if found.on_device is not None and lut is not None and device is not None:
+    if found.latency is not None and lut is not None and device is not None:
         errors = net.latency_error(lut.standard_errors(), fusion_rules(device))
-        metrics.append(KnownMetric("latency", "ms", found.on_device.latency, errors, LATENCY))
-        if found.on_device.energy is not None:
-            metrics.append(KnownMetric("energy", "mJ", found.on_device.energy, None, ENERGY))
-        metrics.append(KnownMetric(PEAK_MEMORY, "MiB", found.on_device.memory, None, MEMORY))
-    metrics.append(KnownMetric("parameters", "millions", found.parameters, None, GRAPH))
-    metrics.append(KnownMetric("macs", "millions", found.macs, None, GRAPH))
+        metrics.append(KnownMetric("latency", "ms", found.latency, errors, LATENCY))
+    for name, metric in found.metrics.items():
+        unit = "millions" if METRICS[name].unit == "M" else METRICS[name].unit
+        metrics.append(KnownMetric(name, unit, metric, None, METRICS[name].source))
     return {metric.name: metric for metric in metrics}

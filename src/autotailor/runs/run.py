@@ -21,7 +21,7 @@ from autotailor.runs.prediction import Agreement, Prediction, accuracy_agreement
 from autotailor.runs.subnets import Which
 from autotailor.runs.tables import RunTables
 from autotailor.search import SearchConfig
-from autotailor.search.budgets import Budget
+from autotailor.search.metrics import Budget
 
 
 class Run(RunTables):

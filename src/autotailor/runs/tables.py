@@ -13,7 +13,6 @@ import pandas as pd
 from autotailor import data, prediction
 from autotailor.artifacts import read_json
 from autotailor.data.labels import Score
-from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Modification
@@ -36,7 +35,7 @@ from autotailor.search import (
     read_candidates,
     read_forecast,
 )
-from autotailor.search.joint.limits import PEAK_MEMORY, UNITS, Further
+from autotailor.search.metrics import METRICS, Further
 
 EVALUATED = "evaluated on the validation set, with inherited weights"
 
@@ -107,17 +106,12 @@ class RunTables:
         found = self.predictions
         cost = self.metrics[self.cost.name].metric
         assert isinstance(cost, Metric)
-        return Objectives(found.accuracy, cost, (found.macs, found.parameters))
+        return Objectives(found.accuracy, cost, (self.net.macs(), self.net.parameters()))
 
     @cached_property
     def further(self) -> Further:
         """The metrics that a budget can limit beside the cost, by the names of ``export.budgets``."""
-        found = {name: self.metrics.get(name) for name in UNITS}
-        return {
-            name: known.metric
-            for name, known in found.items()
-            if known is not None and isinstance(known.metric, Metric | PeakMemory)
-        }
+        return self.predictions.metrics
 
     @cached_property
     def pareto(self) -> Front:
@@ -189,9 +183,9 @@ class RunTables:
         """Metrics that this run cannot predict, each with the reason."""
         if self.device is None:
             reason = f"device={self.folder.device} counts {self.cost.title}, and nothing was measured on a device"
-            return dict.fromkeys(("latency", "energy", PEAK_MEMORY), reason)
+            return dict.fromkeys(("latency", *(name for name, spec in METRICS.items() if spec.on_device)), reason)
         reason = f"lut.csv holds no energies: device {self.device.name} has no power sensor that could be read"
-        return {} if "energy" in self.metrics else {"energy": reason}
+        return dict.fromkeys((name for name in METRICS if name not in self.metrics), reason)
 
     @cached_property
     def subnets(self) -> Subnets:

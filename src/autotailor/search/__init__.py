@@ -26,97 +26,15 @@ if TYPE_CHECKING:
     from autotailor.search.constrained.constraint import Constraint, Solution
     from autotailor.search.constrained.solve import solve
     from autotailor.search.constrained.sweep import ConstrainedFront, constrained_front
-    from autotailor.search.cost import COSTS, LATENCY, Cost, cost_of_device
+    from autotailor.search.cost import LATENCY, Cost, cost_of_device, costs
     from autotailor.search.elimination import ExactFront, exact_front
     from autotailor.search.errors import SearchError
     from autotailor.search.front import Front, Objectives
-    from autotailor.search.joint.limits import ENERGY, check_budgets, named_in
-    from autotailor.search.joint.metrics import further_metrics
+    from autotailor.search.joint.limits import check_budgets
     from autotailor.search.joint.table import read_limits
+    from autotailor.search.metrics import METRICS, MetricSpec, further_metrics, needed_columns
     from autotailor.search.optimizer import SearchResult, Yardstick, search
     from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
     from autotailor.search.robust.learning import read_forecast
 
-__all__ = [
-    "AS_PREDICTED",
-    "COSTS",
-    "ENERGY",
-    "LATENCY",
-    "Candidates",
-    "Choice",
-    "ConstrainedFront",
-    "Constraint",
-    "Cost",
-    "ExactFront",
-    "Front",
-    "LatencyForecast",
-    "Objectives",
-    "SearchConfig",
-    "SearchError",
-    "SearchResult",
-    "Solution",
-    "Yardstick",
-    "best_at",
-    "budget_limits",
-    "budget_names",
-    "budget_shares",
-    "candidates",
-    "check_budgets",
-    "choose",
-    "constrained_front",
-    "cost_of_device",
-    "exact_front",
-    "further_metrics",
-    "named_in",
-    "read_budget",
-    "read_budgets",
-    "read_candidates",
-    "read_forecast",
-    "read_limits",
-    "search",
-    "solve",
-    "undominated",
-    "write_budgets",
-]
-
-_HOMES = {
-    "AS_PREDICTED": "autotailor.search.robust.forecast",
-    "COSTS": "autotailor.search.cost",
-    "LATENCY": "autotailor.search.cost",
-    "Candidates": "autotailor.search.choice",
-    "Choice": "autotailor.search.choice",
-    "ConstrainedFront": "autotailor.search.constrained.sweep",
-    "ENERGY": "autotailor.search.joint.limits",
-    "Constraint": "autotailor.search.constrained.constraint",
-    "Cost": "autotailor.search.cost",
-    "ExactFront": "autotailor.search.elimination",
-    "Front": "autotailor.search.front",
-    "LatencyForecast": "autotailor.search.robust.forecast",
-    "Objectives": "autotailor.search.front",
-    "SearchConfig": "autotailor.search.config",
-    "SearchError": "autotailor.search.errors",
-    "SearchResult": "autotailor.search.optimizer",
-    "Solution": "autotailor.search.constrained.constraint",
-    "Yardstick": "autotailor.search.optimizer",
-    "best_at": "autotailor.search.best",
-    "budget_limits": "autotailor.search.budgets",
-    "budget_shares": "autotailor.search.budgets",
-    "budget_names": "autotailor.search.budgets",
-    "constrained_front": "autotailor.search.constrained.sweep",
-    "check_budgets": "autotailor.search.joint.limits",
-    "choose": "autotailor.search.choice",
-    "cost_of_device": "autotailor.search.cost",
-    "exact_front": "autotailor.search.elimination",
-    "further_metrics": "autotailor.search.joint.metrics",
-    "named_in": "autotailor.search.joint.limits",
-    "read_budget": "autotailor.search.budgets",
-    "read_budgets": "autotailor.search.budgets",
-    "read_candidates": "autotailor.search.choice",
-    "read_limits": "autotailor.search.joint.table",
-    "read_forecast": "autotailor.search.robust.learning",
-    "search": "autotailor.search.optimizer",
-    "solve": "autotailor.search.constrained.solve",
-    "undominated": "autotailor.search.candidates",
-    "write_budgets": "autotailor.search.budgets",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

@@ -9,12 +9,13 @@ import numpy as np
 
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray
-from autotailor.search.budgets import Budgets, budget_limits, forecasts, predicted_limit
+from autotailor.search.budgets import budget_limits, forecasts, predicted_limit
 from autotailor.search.config import SearchConfig
 from autotailor.search.elimination import exact_or_reason
 from autotailor.search.front import Front, Objectives
-from autotailor.search.joint.limits import Further, all_limits
+from autotailor.search.joint.limits import all_limits
 from autotailor.search.joint.reach import Reach
+from autotailor.search.metrics import Budgets, Further
 from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
 
 

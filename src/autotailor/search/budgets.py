@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Real
 from pathlib import Path
 
@@ -13,14 +13,11 @@ from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Space
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
+from autotailor.search.metrics import Budgets
 from autotailor.search.robust.forecast import AS_PREDICTED, ROUNDING, LatencyForecast
 
 _SHARE, _RATE = r"\s*(\d+(?:\.\d+)?)\s*%\s*", r"\s*(\d+(?:\.\d+)?)\s*/\s*s\s*"
 _COUNT, _MILLIONS = r"\s*(\d+(?:\.\d+)?)\s*([kMGT])\s*", {"k": 1e-3, "M": 1.0, "G": 1e3, "T": 1e6}
-
-Budget = float | str | Mapping[str, float | str]
-"""A limit of the cost, or limits by name of the metric, the cost's among them (see ``joint.limits``)."""
-Budgets = int | Sequence[Budget]
 
 
 def budget_names(budgets: Budgets) -> tuple[str, ...]:

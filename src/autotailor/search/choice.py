@@ -15,15 +15,16 @@ from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Space
 from autotailor.prediction.measured import Measured
-from autotailor.search.budgets import Budgets, budget_limits, budget_shares, forecasts
+from autotailor.search.budgets import budget_limits, budget_shares, forecasts
 from autotailor.search.candidates import Asked, safe_candidates, trivial
 from autotailor.search.config import SearchConfig
-from autotailor.search.cost import BUDGET_SHARE, COSTS, UPPER_SHARE, Cost
+from autotailor.search.cost import BUDGET_SHARE, UPPER_SHARE, Cost, costs
 from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
-from autotailor.search.joint.limits import Further, all_limits
+from autotailor.search.joint.limits import all_limits
 from autotailor.search.joint.reach import reach_all
 from autotailor.search.joint.table import keeping, with_limits
+from autotailor.search.metrics import Budgets, Further
 from autotailor.search.robust.forecast import AS_PREDICTED, ROUNDING, LatencyForecast
 
 ACCURACIES = ("accuracy_validation", "standard_error", "accuracy_posterior", "posterior_standard_error")
@@ -178,7 +179,7 @@ def read_candidates(path: Path, space: Space) -> Candidates:
     try:
         table = pd.read_csv(path, dtype={"budget": str, "subnet": str}, float_precision="round_trip")
         assignments = dict(zip(table["subnet"], table["assignment"].astype(str), strict=True))
-        (kind,) = (kind for kind in COSTS.values() if kind.budget in table)
+        (kind,) = (kind for kind in costs().values() if kind.budget in table)
         cost = dict(zip(table["subnet"], table[kind.column].astype(float), strict=True))
         rising = sorted(assignments, key=cost.__getitem__)
         subnets = {id_: SubNet.from_assignment(space, json.loads(assignments[id_])) for id_ in rising}

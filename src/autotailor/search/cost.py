@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from autotailor.search.errors import SearchError
+from autotailor.search.metrics import METRICS
 from autotailor.sections import read_section
 
 if TYPE_CHECKING:
@@ -72,14 +72,14 @@ class Counting:
 
     Attributes:
         name: in results and messages.
-        cost: what budgets limit, the name of a cost of ``COSTS`` that the graph says.
+        cost: what budgets limit, the name of a cost of ``costs`` that the graph says.
     """
 
     name: str
     cost: str
 
     def __post_init__(self) -> None:
-        known = [cost.name for cost in COSTS.values() if not cost.is_measured]
+        known = [cost.name for cost in costs().values() if not cost.is_measured]
         if self.cost not in known:
             raise SearchError(
                 f"device {self.name}: unknown cost {self.cost!r}; known are {', '.join(known)}; leave the key out "
@@ -92,16 +92,14 @@ class Counting:
         return read_section(cls, section, "device", SearchError)
 
 
-LATENCY = Cost("latency", "latency", "ms", "latency_ms_predicted", "ms")
-COSTS = {
-    cost.name: cost
-    for cost in (
-        LATENCY,
-        Cost("macs", "MACs", "M", "macs_m", "macs_m", methodcaller("macs")),
-        Cost("parameters", "parameters", "M", "parameters_m", "parameters_m", methodcaller("parameters")),
-    )
-}
-"""Everything that budgets can limit, by name."""
+LATENCY: Cost = Cost("latency", "latency", "ms", "latency_ms_predicted", "ms")
+
+
+def costs() -> dict[str, Cost]:
+    """Everything that a search can minimise, by name: latency, and the metrics that the graph alone says."""
+    counted = sorted((spec for spec in METRICS.values() if not spec.on_device), key=lambda spec: spec.name)
+    found = (Cost(spec.name, spec.title, spec.unit, spec.column, spec.column, spec.count) for spec in counted)
+    return {cost.name: cost for cost in (LATENCY, *found)}
 
 
 def cost_of_device(section: Mapping[str, Any]) -> Cost:
@@ -110,10 +108,10 @@ def cost_of_device(section: Mapping[str, Any]) -> Cost:
     Raises:
         SearchError: the cost is unknown, or stands beside keys of a device.
     """
-    return COSTS[Counting.from_section(section).cost] if "cost" in section else LATENCY
+    return costs()[Counting.from_section(section).cost] if "cost" in section else LATENCY
 
 
 def cost_of_metric(name: str, unit: str) -> Cost:
-    """The cost with the name of a metric; for a metric that is not in ``COSTS`` a new one, with its name and unit."""
+    """The cost with the name of a metric; for a metric that is not in ``costs`` a new one, with its name and unit."""
     column = f"{name}_{unit.lower()}"
-    return COSTS.get(name, Cost(name, name, unit, column, column))
+    return costs().get(name, Cost(name, name, unit, column, column))

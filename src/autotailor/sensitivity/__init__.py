@@ -24,33 +24,4 @@ if TYPE_CHECKING:
     )
     from autotailor.sensitivity.validation import validate_accuracy, validation_subnets
 
-__all__ = [
-    "Sensitivity",
-    "SensitivityConfig",
-    "SensitivityError",
-    "accuracy_metric",
-    "evaluate",
-    "evaluate_designed",
-    "learnt_from",
-    "measure",
-    "measure_accuracies",
-    "predicted_accuracy",
-    "validate_accuracy",
-    "validation_subnets",
-]
-
-_HOMES = {
-    "Sensitivity": "autotailor.sensitivity.measurement",
-    "SensitivityConfig": "autotailor.sensitivity.config",
-    "SensitivityError": "autotailor.sensitivity.errors",
-    "accuracy_metric": "autotailor.sensitivity.measurement",
-    "evaluate": "autotailor.sensitivity.measurement",
-    "evaluate_designed": "autotailor.sensitivity.evaluations",
-    "learnt_from": "autotailor.sensitivity.measurement",
-    "measure": "autotailor.sensitivity.measurement",
-    "measure_accuracies": "autotailor.sensitivity.measurement",
-    "predicted_accuracy": "autotailor.sensitivity.measurement",
-    "validate_accuracy": "autotailor.sensitivity.validation",
-    "validation_subnets": "autotailor.sensitivity.validation",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from autotailor.code import rule_code, rule_modules
+from autotailor.code.references import references
+from autotailor.code.workflow import OBSERVERS
+from autotailor.lazy import homes
 
 ROOT = Path(__file__).parents[3]
 SCRIPTS = ROOT / "workflow" / "scripts"
@@ -98,24 +101,17 @@ def test_all_that_a_real_interpreter_imports_is_in_the_closure() -> None:
     assert done.returncode == 0, done.stderr
     found = dict(json.loads(line) for line in done.stdout.splitlines())
     assert sorted(found) == RULES
-    observers = ("autotailor.code", "autotailor.logs", "autotailor.project", "autotailor.tracking")
     for rule, loaded in found.items():
-        counted = [name for name in loaded if not name.startswith(observers)]
+        counted = [name for name in loaded if not name.startswith(OBSERVERS)]
         assert len(counted) > 3
         assert set(counted) <= set(modules(rule)), rule
 
 
-def test_lazy_names_live_where_type_checkers_are_told() -> None:
-    """The closure reads where a name lives from the imports under TYPE_CHECKING; ``__all__`` may have no other."""
+def test_lazy_names_live_where_python_imports_them_from() -> None:
     lazy = 0
     for path in (ROOT / "src" / "autotailor").rglob("__init__.py"):
-        tree = ast.parse(path.read_text())
-        if not any(isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "__getattr__" for n in tree.body):
-            continue
-        lazy += 1
-        bound = {a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names}
-        bound |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        bound |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-        (names,) = [n.value for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "__all__"]  # type: ignore[attr-defined]
-        assert set(ast.literal_eval(names)) <= bound, path
+        found = references(ast.parse(path.read_text()))
+        if found.is_lazy:
+            lazy += 1
+            assert found.lazy == {name: ".".join(home) for name, home in homes(path).items()}, path
     assert lazy >= 8

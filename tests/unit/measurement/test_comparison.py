@@ -15,7 +15,7 @@ from autotailor.finetuning import FinetuneConfig, ScaledConfig, Teacher
 from autotailor.measurement import comparison
 from autotailor.measurement.comparison import CompareConfig, ComparisonError, columns, compare, matched_widths
 from autotailor.profiling import DeviceConfig
-from autotailor.search import COSTS, LATENCY
+from autotailor.search import LATENCY, costs
 from oracles import Oracle
 
 SUMMARY = pd.DataFrame(
@@ -81,11 +81,11 @@ def test_without_a_device_networks_meet_subnets_of_equal_macs(resnet_net: autota
         FinetuneConfig(epochs=1, batch_size=16),
         summary=summary,
         images=16,
-        cost=COSTS["macs"],
+        cost=costs()["macs"],
         device=None,
         workdir=tmp_path,
     )
-    assert list(table.columns) == list(columns(COSTS["macs"]))
+    assert list(table.columns) == list(columns(costs()["macs"]))
     (row,) = table.to_dict("records")
     assert row["width"] == 0.5, "half the width has a quarter of the MACs"
     assert 0.2 * whole < row["macs_m"] < 0.35 * whole
@@ -119,7 +119,7 @@ def test_scaled_networks_learn_from_the_supernets_teacher_with_its_parameters(
             FinetuneConfig(epochs=1, batch_size=16, ema=0.9, teacher=teacher),
             summary=summary,
             images=16,
-            cost=COSTS["macs"],
+            cost=costs()["macs"],
             device=None,
             workdir=tmp_path,
         )

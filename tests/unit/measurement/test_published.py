@@ -11,7 +11,7 @@ import pytest
 import autotailor
 import tiny_data
 from autotailor.measurement.published import exported_models
-from autotailor.search import COSTS, LATENCY
+from autotailor.search import LATENCY, costs
 
 
 @pytest.fixture
@@ -44,6 +44,6 @@ def test_a_model_has_the_numbers_of_its_row_its_budget_and_an_image(files: dict[
     assert np.load(model.example).shape == (1, 3, 32, 32)
     assert np.array_equal(np.load(model.example), autotailor.data.resize(image, 32).numpy())
     (counted,) = exported_models(
-        table.drop(columns=["budget_ms", "budget_met"]), files, splits, COSTS["macs"], tmp_path
+        table.drop(columns=["budget_ms", "budget_met"]), files, splits, costs()["macs"], tmp_path
     )
     assert counted.limits == {"macs_m": 4.0}

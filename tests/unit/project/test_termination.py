@@ -14,7 +14,6 @@ import pytest
 
 from autotailor.project import termination
 
-SCRIPTS = Path(__file__).parents[3] / "workflow" / "scripts"
 RUNNER = """
 import pathlib, signal, subprocess, sys
 from autotailor.project import termination
@@ -131,10 +130,3 @@ while len(seen) < 2:
 
 def test_a_handler_that_waits_for_a_lock_of_the_main_thread_does_not_wait_for_ever() -> None:
     subprocess.run([sys.executable, "-c", HOLDING], check=True, timeout=30)
-
-
-def test_the_rules_that_train_are_those_whose_scripts_say_so() -> None:
-    saying = {
-        path.stem for path in SCRIPTS.glob("*.py") if "with stage(snakemake, is_training=True" in path.read_text()
-    }
-    assert saying == set(termination.TRAININGS)

@@ -9,7 +9,7 @@ import pytest
 
 from autotailor.data.labels import AGREEMENT
 from autotailor.reporting import answer
-from autotailor.search import COSTS
+from autotailor.search import costs
 
 
 def summary(
@@ -136,7 +136,7 @@ def test_budgets_that_have_one_subnet_are_told() -> None:
     table = pd.concat([summary(**one), looser], ignore_index=True)
     said = "`budget_02` is the same SubNet as `budget_01`: on the validation set no {} candidate had a higher accuracy."
     assert answer(table, "host").caveats == (said.format("slower"),)
-    assert answer(table, "macs", cost=COSTS["macs"]).caveats[1:] == (said.format("larger"),)
+    assert answer(table, "macs", cost=costs()["macs"]).caveats[1:] == (said.format("larger"),)
     table["weights"] = ["inherited", "polished", None, "inherited"]
     assert answer(table, "host").caveats == ()
 
@@ -169,10 +169,10 @@ def test_a_run_of_before_without_budgets_met_has_an_answer() -> None:
 
 def test_without_a_device_macs_are_compared_and_latency_is_not_spoken_of() -> None:
     table = summary().drop(columns=["latency_ms_predicted", "latency_ms_measured", "latency_ms_standard_error"])
-    found = answer(table.drop(columns=["budget_ms", "budget_met"]), "macs", cost=COSTS["macs"])
+    found = answer(table.drop(columns=["budget_ms", "budget_met"]), "macs", cost=costs()["macs"])
     assert found.sentence == "`budget_01` needs 50 % of the MACs of your network and is 2.0 ±0.4 points more accurate."
     assert found.caveats == ("Latency is unknown: the run counted MACs and had no device.",)
-    worse = answer(table.assign(accuracy_measured=[90.0, 87.0, 90.0]), "macs", cost=COSTS["macs"])
+    worse = answer(table.assign(accuracy_measured=[90.0, 87.0, 90.0]), "macs", cost=costs()["macs"])
     assert worse.sentence.endswith("of the MACs of your network but is 3.0 ±0.4 points less accurate.")
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from autotailor.data.labels import AGREEMENT
 from autotailor.reporting import ReportInputs, print_front
-from autotailor.search import COSTS
+from autotailor.search import costs
 
 
 def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:
@@ -50,7 +50,7 @@ def test_budgets_are_printed_with_whether_they_are_met(inputs: ReportInputs) -> 
 
 def test_a_run_without_a_device_prints_no_latency(counted_inputs: ReportInputs) -> None:
     stream = io.StringIO()
-    print_front(pd.read_csv(counted_inputs.summary), console=Console(file=stream, width=80), cost=COSTS["macs"])
+    print_front(pd.read_csv(counted_inputs.summary), console=Console(file=stream, width=80), cost=costs()["macs"])
     assert "MACs" in stream.getvalue()
     assert "10.3" in stream.getvalue()
     assert not {"latency", "ms"} & set(stream.getvalue().split())

@@ -11,7 +11,6 @@ import pytest
 from autotailor.ir.space.subnet import largest
 from autotailor.prediction import Measured
 from autotailor.search import (
-    COSTS,
     LATENCY,
     Front,
     Objectives,
@@ -20,13 +19,14 @@ from autotailor.search import (
     budget_limits,
     choose,
     cost_of_device,
+    costs,
     read_candidates,
     search,
 )
 from autotailor.search.front import non_dominated
 
 CONFIG = SearchConfig(population=20, generations=5, candidates=3, seed=1)
-PARAMETERS = COSTS["parameters"]
+PARAMETERS = costs()["parameters"]
 
 
 @pytest.fixture(name="objectives", scope="module")
@@ -38,8 +38,8 @@ def objectives_fixture(residual_space, objectives_of) -> Objectives:
 def test_a_device_costs_latency_unless_its_configuration_says_otherwise() -> None:
     assert cost_of_device({"name": "host", "transport": "local"}) is LATENCY
     assert LATENCY.is_measured
-    assert cost_of_device({"name": "macs", "cost": "macs"}) is COSTS["macs"]
-    assert [name for name, cost in COSTS.items() if not cost.is_measured] == ["macs", "parameters"]
+    assert cost_of_device({"name": "macs", "cost": "macs"}) == costs()["macs"]
+    assert [name for name, cost in costs().items() if not cost.is_measured] == ["macs", "parameters"]
     with pytest.raises(SearchError, match="device mine: unknown cost 'flops'; known are macs, parameters"):
         cost_of_device({"name": "mine", "cost": "flops"})
 

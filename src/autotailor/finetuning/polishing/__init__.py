@@ -16,15 +16,4 @@ if TYPE_CHECKING:
     from autotailor.finetuning.polishing.files import Exported, read_exported, write_exported
     from autotailor.finetuning.polishing.race import Polished, polish
 
-__all__ = ["Exported", "PolishConfig", "Polished", "Round", "polish", "read_exported", "write_exported"]
-
-_HOMES = {
-    "Exported": "autotailor.finetuning.polishing.files",
-    "PolishConfig": "autotailor.finetuning.polishing.config",
-    "Polished": "autotailor.finetuning.polishing.race",
-    "Round": "autotailor.finetuning.polishing.config",
-    "polish": "autotailor.finetuning.polishing.race",
-    "read_exported": "autotailor.finetuning.polishing.files",
-    "write_exported": "autotailor.finetuning.polishing.files",
-}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

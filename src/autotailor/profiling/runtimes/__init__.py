@@ -79,5 +79,4 @@ def exporting_runtime() -> Runtime:
 
 __all__ = ["RUNTIMES", "NcnnRuntime", "Runtime", "exporting_runtime", "open_runtime"]
 
-_HOMES = {"NcnnRuntime": "autotailor.profiling.runtimes.ncnn.runtime"}
-__getattr__ = attach(__name__, _HOMES)
+__getattr__ = attach(__name__)

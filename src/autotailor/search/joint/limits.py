@@ -10,23 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.space.subnet import IntArray, SubNet, largest
-from autotailor.search.budgets import Budget, Budgets, budget_names, read_budget
+from autotailor.search.budgets import budget_names, read_budget
 from autotailor.search.cost import Cost
 from autotailor.search.errors import SearchError
+from autotailor.search.metrics import METRICS, Budget, Budgets, Further
 from autotailor.search.robust.forecast import ROUNDING
 
 if TYPE_CHECKING:
     from autotailor.ir.metrics.memory import PeakMemory
     from autotailor.ir.space.metric import Metric
-
-Further = Mapping[str, "Metric | PeakMemory"]
-"""The metrics that budgets can limit beside the cost, by name."""
-
-ENERGY, PEAK_MEMORY = "energy", "peak_memory"
-UNITS = {ENERGY: "mJ", PEAK_MEMORY: "MiB", "parameters": "M", "macs": "M"}
-"""Everything that a budget can limit beside the cost, with its unit. What is limited is what is predicted."""
-COUNTED = ("parameters", "macs")
-"""What the graph alone says, without a device."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +77,14 @@ def limits_of(budget: Budget, cost: Cost, further: Further) -> Limits:
     check_budgets([budget], cost)
     names = tuple(name for name in budget if name != cost.name)
     if missing := [name for name in names if name not in further]:
+        remedies = "; ".join(dict.fromkeys(METRICS[name].remedy for name in missing if METRICS[name].remedy))
         raise SearchError(
-            f"budget {dict(budget)}: the device's table (lut.csv) does not say {', '.join(missing)}; energy needs a "
-            "sensor on the device that can be read: leave this limit out"
+            f"budget {dict(budget)}: the device's table (lut.csv) does not say {', '.join(missing)}; "
+            f"{remedies}: leave this limit out"
         )
     metrics = tuple(further[name] for name in names)
     wholes = [float(metric.predict(largest(metric.space).to_array())[0]) for metric in metrics]
-    values = (read_budget(budget[n], whole, UNITS[n]) for n, whole in zip(names, wholes, strict=True))
+    values = (read_budget(budget[n], whole, METRICS[n].unit) for n, whole in zip(names, wholes, strict=True))
     return Limits(names, metrics, tuple(values))
 
 
@@ -110,7 +103,8 @@ def check_budgets(budgets: Budgets, cost: Cost) -> None:
     """
     for budget in [] if isinstance(budgets, int) else budgets:
         named: Mapping[str, float | str] = budget if isinstance(budget, Mapping) else {cost.name: budget}
-        units = {cost.name: cost.unit, **{n: u for n, u in UNITS.items() if cost.is_measured or n in COUNTED}}
+        there = [spec for spec in METRICS.values() if cost.is_measured or not spec.on_device]
+        units = {cost.name: cost.unit, **{spec.name: spec.unit for spec in there}}
         if unknown := [name for name in named if name not in units]:
             raise SearchError(
                 f"budget {dict(named)}: unknown {', '.join(map(str, unknown))}; known are {', '.join(units)}: correct "
@@ -123,9 +117,3 @@ def check_budgets(budgets: Budgets, cost: Cost) -> None:
             )
         for name, value in named.items():
             read_budget(value, 1.0, units[name])
-
-
-def named_in(budgets: Budgets) -> set[str]:
-    """The names of all limits of budgets with several limits."""
-    each = [] if isinstance(budgets, int) else [budget for budget in budgets if isinstance(budget, Mapping)]
-    return set().union(*each)

@@ -15,7 +15,8 @@ import numpy as np
 
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.ir.space.variable import Space
-from autotailor.search.joint.limits import UNITS, Further, Limits
+from autotailor.search.joint.limits import Limits
+from autotailor.search.metrics import METRICS, Further
 from autotailor.search.robust.forecast import ROUNDING
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def keeping(table: pd.DataFrame) -> dict[str, set[str]]:
     found = {}
     for name, rows in table.groupby("budget", sort=False):
         kept = np.ones(len(first), dtype=bool)
-        for metric in (metric for metric in UNITS if budget(metric) in table):
+        for metric in (metric for metric in METRICS if budget(metric) in table):
             limit = float(rows[budget(metric)].iloc[0])
             if not np.isnan(limit):
                 kept &= first[predicted(metric)].to_numpy(dtype=np.float64) <= limit * (1 + ROUNDING)

@@ -24,13 +24,13 @@ from autotailor.search import (
     check_budgets,
     choose,
     exact_front,
-    named_in,
 )
 from autotailor.search.budgets import nearest_limit
 from autotailor.search.choice import Accuracies, read_candidates
 from autotailor.search.constrained.solver import Solver
 from autotailor.search.joint.limits import Limits, limits_of
 from autotailor.search.joint.reach import Reach
+from autotailor.search.metrics import named_in
 
 CONFIG = SearchConfig(candidates=3)
 FORECASTS = {

@@ -8,7 +8,7 @@ import pytest
 
 import autotailor
 from autotailor.profiling import DeviceConfig, fusion_rules
-from autotailor.search.joint.metrics import further_metrics
+from autotailor.search.metrics import further_metrics
 
 
 @pytest.mark.parametrize(("precision", "share"), [("fp32", 1.0), ("fp16", 0.5)])

@@ -1,0 +1,48 @@
+"""The descriptions of the stages, held against the workflow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from autotailor.stages import STAGES, WRITER, before, kept_with
+
+WORKFLOW = Path(__file__).parents[2] / "workflow"
+TO_SEARCH = ("pretrain", "compile", "moments", "finetune", "sensitivity", "enumerate", "profile", "validate", "search")
+
+
+def test_each_stage_has_a_script_and_each_script_a_stage() -> None:
+    assert {path.stem for path in (WORKFLOW / "scripts").glob("*.py")} == {*STAGES, "stage"}
+
+
+def test_each_input_is_written_by_an_earlier_stage_and_each_file_by_one() -> None:
+    order = list(STAGES)
+    for number, stage in enumerate(STAGES.values()):
+        known = {*order[:number], "compare"}  # the report shows a comparison that was asked for before
+        assert {WRITER[file].name for file in stage.inputs} - {*known, "fleet"} == set() or stage.of == "fleet"
+    assert len(WRITER) == sum(len(stage.outputs) for stage in STAGES.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("pretrain", ()),
+        ("finetune", TO_SEARCH[:3]),
+        ("profile", ("pretrain", "compile", "enumerate")),
+        ("train_pool", TO_SEARCH),
+        ("polish", (*TO_SEARCH, "confirm")),
+    ],
+)
+def test_what_a_stage_depends_on_follows_from_its_inputs(name: str, expected: tuple[str, ...]) -> None:
+    assert before(name) == kept_with(name) == expected
+
+
+def test_a_comparison_is_kept_with_the_trainings_alone() -> None:
+    assert kept_with("compare") == TO_SEARCH[:4] != before("compare")
+
+
+def test_the_schema_knows_the_stages_that_can_be_kept() -> None:
+    schema = yaml.safe_load((WORKFLOW / "schemas" / "config.schema.yaml").read_text(encoding="utf-8"))
+    assert set(schema["$defs"]["kept"]["enum"]) == {name for name, stage in STAGES.items() if stage.is_long}
