@@ -6,9 +6,10 @@ import re
 import sys
 from pathlib import Path
 
-from autotailor import artifacts, run_lock, scratch
+from autotailor import artifacts, run_lock
 from autotailor import config as configuration
 from autotailor.ir.errors import AutoTailorError
+from autotailor.project import scratch
 from autotailor.progress.starting import note_start
 
 # Waiting threads sleep, because threads that spin slow down other programs on the cores. Those of OpenBLAS spin in any

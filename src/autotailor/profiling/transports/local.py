@@ -17,11 +17,11 @@ from typing import Any
 
 import psutil
 
-from autotailor import scratch
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
 from autotailor.profiling.transports.base import Deadline, Stream, Transport, overdue
 from autotailor.profiling.transports.lines import LineSplitter
+from autotailor.project import scratch
 
 CHUNK = 2**16
 LOOK = 0.5

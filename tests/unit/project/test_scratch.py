@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autotailor import scratch
+from autotailor.project import scratch
 
 MAKE = """
 import os, subprocess, sys, tempfile
 from pathlib import Path
-from autotailor import scratch
+from autotailor.project import scratch
 folder = scratch.of_run(tempfile.mkdtemp(prefix=sys.argv[1]))
 Path(tempfile.mkdtemp(prefix="pymp-"), "listener").touch()
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
