@@ -41,11 +41,12 @@ class Need:
     """What a job gets; None leaves the choice to the rule, or to the cluster.
 
     Attributes:
-        cpus: cores on each node.
-        mem_mb: memory on each node in MB.
-        minutes: time until the cluster ends the job.
-        gpus: on each node.
-        resources: further resources of Snakemake.
+        cpus: cores on each node. Null takes as many as the rule computes with.
+        mem_mb: memory on each node in MB. Null asks for none.
+        minutes: minutes until the cluster ends the job. Null asks for none.
+        gpus: GPUs on each node. Null takes one for each process whose ``accelerator`` is ``cuda``, else none.
+        resources: further resources of Snakemake by name, for Slurm such as ``slurm_partition``, ``slurm_account``,
+            ``qos``, ``constraint``, ``gpu_model`` and ``slurm_extra`` (options of sbatch).
     """
 
     cpus: int | None = None
@@ -91,7 +92,7 @@ class Limit:
 
     Attributes:
         mem_mb: memory on each node in MB.
-        minutes: time until the cluster ends the job.
+        minutes: time in minutes.
     """
 
     mem_mb: int | None = None
@@ -134,14 +135,17 @@ class Cluster:
     """The section ``cluster``.
 
     Attributes:
-        name: its file.
-        licences: whether a job that measures on a device holds a licence of Slurm, which only one job can hold.
-        exclusive: whether a job that measures on the node that runs it has the node for itself.
+        name: name of the file.
+        licences: a job that measures on a device holds the licence ``device_NAME`` of Slurm, which only one job can
+            hold. The run asks for it before its first rule.
+        exclusive: a job that measures on the node that runs it (``device.transport`` is ``local``) has this node for
+            itself.
         growth: factor of memory and minutes from each attempt of a job to the next one.
         limit: the most that an attempt asks for.
-        each: of every job.
-        rules: of the jobs of single rules; what is None is taken from ``each``.
-        devices: further resources of jobs that measure on a device, by the device's name.
+        each: what every job gets.
+        rules: the keys of ``each`` for the jobs of single rules, for instance ``{finetune: {mem_mb: 64000, gpus: 4}}``.
+        devices: further resources of the jobs that measure on a device, for instance ``{android: {slurm_extra:
+            "--nodelist=lab1"}}`` where the device hangs on one node.
     """
 
     name: str

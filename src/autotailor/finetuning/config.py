@@ -18,8 +18,8 @@ class DistillationConfig:
     """Learning from the original network.
 
     Attributes:
-        weight: of the teacher's soft labels, between 0 and 1; the true labels get the rest.
-        temperature: by which the logits of teacher and student are divided.
+        weight: of the teacher's soft labels; the true labels get the rest.
+        temperature: both logits are divided by it.
     """
 
     weight: float = 0.7
@@ -39,7 +39,7 @@ class WatchConfig:
 
     Attributes:
         every: epochs between two measurements; the first and the last epoch are measured, too. 0 measures nothing.
-        images: of the validation set, spread evenly over it.
+        images: images of the validation set, spread evenly over it.
     """
 
     every: int = 4
@@ -76,10 +76,12 @@ class WatchedConfig(LoopConfig):
     """Training of one network, whose accuracy is measured meanwhile.
 
     Attributes:
-        panel: accuracy during training.
-        keep: the state of the network that is kept: ``last``, or ``best`` by the accuracy that ``panel`` measures.
-        resume_from: checkpoint of another training of the same network with the same data, batch size and optimizer,
-            from whose position this training goes on, for instance with a smaller ``lr``.
+        panel: accuracy of the network during its training. The result does not depend on it.
+        keep: state that the training ends in, the last one or the one of the highest accuracy that ``panel`` measured
+            (of the network, or the mean of the random SubNets).
+        resume_from: checkpoint of another training of the same network, with the same data, batch size and optimizer,
+            from which this one goes on, for instance with a smaller ``lr``. The error of a training that diverged names
+            it.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {**LoopConfig.NESTED, "panel": WatchConfig}
@@ -113,24 +115,29 @@ class FinetuneConfig(WatchedConfig):
     """Weight-shared training.
 
     Attributes:
-        name: of the file in conf/finetune, for the reader.
-        strategy: name of the sampling strategy (``autotailor.finetuning.sampling``) that draws each step's SubNets.
-        sampling: parameters of the strategy by name (``autotailor.finetuning.sampling.parameters``).
-        subnets: SubNets that each step trains, including the largest and the smallest one of the sandwich.
-        workers: SubNets that run side by side; results do not depend on their number.
+        name: name of the file in ``conf/finetune``, for people.
+        strategy: which SubNets each step trains, ``alternating``, ``compofa``, ``mixed``, ``progressive``, ``sandwich``
+            or ``uniform``.
+        sampling: parameters of the strategy. Only ``mixed`` has some, which follow.
+        subnets: SubNets that each step trains. ``sandwich`` needs 3, the largest, the smallest and one between, and
+            ``alternating`` 2.
+        workers: SubNets that run side by side. Results do not depend on it.
         sort: whether channels are sorted by importance once before training.
-        distillation: from the original network; a strategy with in-place distillation uses it for the largest SubNet.
-        calibration: of every SubNet that is evaluated or exported.
-        teacher: ``timm:NAME`` or ``module:factory`` of a network that teaches in place of the original one
-            (``external_teacher``); ``largest`` lets the largest SubNet, as it is at each step, teach the others, and
-            the original network teach the largest (in-place distillation; Yu et al., BigNAS, 2020).
-        loss: ``module:function`` that takes the place of distillation (``loss``).
-        layer_decay: factor of the learning rate from one layer to the one before it (``layer_decay``); 1 for one rate.
-        accept_chance: whether training starts even where the original network classifies the data no better than
-            chance (``autotailor.finetuning.teacher``); it does not influence the result.
-        compile: whether the teacher computes with kernels of ``torch.compile`` (``compute.compilation``); SubNets do
-            not, because each step would need others.
-        panel: accuracies of several SubNets during training; ``keep`` goes by the mean of the random ones.
+        distillation: how SubNets learn from the original network.
+        calibration: BatchNorm statistics are estimated anew for every SubNet that is evaluated or exported.
+        teacher: network that teaches in place of the original one, as ``timm:NAME`` or ``package.module:factory``, with
+            its own weights. It must have the classes of the data. One of timm gets images in its own resolution, mean
+            and std. ``largest`` lets the largest SubNet of each step teach the others.
+        loss: function ``package.module:function`` of (logits, labels, teacher's logits, config) that takes the place of
+            distillation ([a page on it](../extending/loss.md)).
+        layer_decay: factor of the learning rate from each layer (a block, or an operator outside of blocks) to the one
+            before it; 0.75 is usual for transformers. 1 is one rate for all.
+        accept_chance: train also where the original network knows no more of the data than chance.
+        compile: whether the teacher computes with kernels of ``torch.compile``, which needs a C++ compiler, on a GPU
+            Triton. It saves a part of each step and costs seconds to minutes at the beginning; results differ by
+            rounding.
+        panel: accuracies of the largest, the smallest and some random SubNets during training, each recalibrated. The
+            result does not depend on them.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import onnx
 import pandas as pd
@@ -27,8 +26,9 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
 from autotailor.profiling import LUT, DeviceConfig, convert, measure_networks
 from autotailor.search import Cost
-from autotailor.sections import read_section
+from autotailor.sections import Section
 from autotailor.statistics import accuracy
+from autotailor.values import AboveZero, Bound, Natural, UnfitError
 
 
 def columns(cost: Cost) -> tuple[str, ...]:
@@ -56,27 +56,29 @@ class ComparisonError(AutoTailorError):
     """The section ``compare`` is invalid."""
 
 
-@dataclass(frozen=True)
-class CompareConfig:
+class CompareConfig(Section, of="compare", error=ComparisonError):
     """Section ``compare``.
 
     Attributes:
-        names: exported SubNets to compare with, for instance ``budget_02``; empty for all but the largest. Each SubNet
-            is compared with a network of ``widths`` that does not cost less, see ``matched_widths``.
-        widths: factors of all channel counts to choose from.
-        seeds: each network is trained once with each seed.
-        lrs: learning rates that are tried for each network; the accuracy on the validation set decides.
+        names: exported SubNets whose latency the uniformly scaled networks match. An empty list means all but the
+            largest.
+        widths: widths to choose from, as shares of the original network's.
+        seeds: each scaled network is trained once for each seed.
+        lrs: learning rates that are tried for each scaled network. The validation set decides.
     """
 
     names: tuple[str, ...]
-    widths: tuple[float, ...]
-    seeds: tuple[int, ...]
-    lrs: tuple[float, ...]
+    widths: tuple[Annotated[float, Bound(gt=0, le=1)], ...]
+    seeds: tuple[Natural, ...]
+    lrs: tuple[AboveZero, ...]
 
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> CompareConfig:
-        """Reads a section of the configuration; raises ComparisonError for unknown or missing keys."""
-        return read_section(cls, section, "compare", ComparisonError)
+    def __post_init__(self) -> None:
+        for key in ("widths", "seeds", "lrs"):
+            if not getattr(self, key):
+                raise UnfitError(key, "expected a list with at least one value, not an empty one")
+        for key in ("names", "seeds", "lrs"):
+            if len(set(values := getattr(self, key))) < len(values):
+                raise UnfitError(key, f"{list(values)} lists a value twice")
 
 
 def compare(

@@ -28,36 +28,36 @@ class DeviceConfig:
     """One device, as ``conf/device/NAME.yaml`` describes it.
 
     Attributes:
-        name: the device's name, for results and messages.
-        transport: how commands and files reach the device (``local``, ``adb``, ``ssh``).
-        runtime: what executes networks on the device (``ncnn``, ``ncnn-compiled``, ``onnxruntime``, ``torch``).
-        threads: number of the runtime's threads.
-        cores: numbers of the cores that measuring is pinned to; empty where the system may choose.
-        precision: ``fp32`` or ``fp16`` (storage, packing and arithmetic of the runtime).
-        address: host name or address with an optional port, for ``ssh`` (also ``user@host``, or a name that
-            ``~/.ssh/config`` knows) and for ``adb`` over the network.
-        serial: serial number of a device on USB, for ``adb``; needed where several devices are plugged in.
-        key: file of the private key by which a remote device knows this user; None for the key that ``adb`` or ``ssh``
-            uses.
-        folder: folder on a remote device for the files of runs; None for the transport's usual folder.
-        warmup: number of untimed runs of each network before it is timed.
+        name: name of the device in results and messages.
+        transport: how commands and files reach the device, ``local`` (this computer), ``adb`` or ``ssh``.
+        runtime: what executes networks there, ``ncnn``, ``onnxruntime`` or ``torch``.
+        threads: threads of the runtime; at most the number of ``cores`` where these are named.
+        cores: numbers of the cores that measuring is pinned to. Empty leaves the choice to the system.
+        precision: of the runtime's storage and arithmetic.
+        address: host name or address with an optional port, for ``ssh`` (also ``user@host``, or a name of
+            ``~/.ssh/config``) and for ``adb`` over the network.
+        serial: serial number of a device on USB, as ``adb devices`` prints it; needed where several are plugged in.
+        key: file of this user's private key. Null takes the one that ``adb`` or ``ssh`` uses.
+        folder: folder on a remote device for a run's files. Null is ``/data/local/tmp/autotailor`` with ``adb``,
+            ``.cache/autotailor`` in the user's home with ``ssh``.
+        warmup: untimed runs of each network before it is timed.
         precision_target: relative standard error at which an operator's latency is known well enough.
-        drift: by what share the anchor's latency in a batch may differ from the anchor's median, or from its latency in
-            the LUT. Operators and networks that were measured in batches of a larger drift only are measured again.
-        min_minutes: least time of measuring new operators, in minutes, at most ``max_minutes``. One visit of an
-            operator can be off as a whole, which no standard error shows. So the operators of a small network, which
-            take less time, are visited several times.
-        max_minutes: time budget of profiling, in minutes.
-        hang_minutes: the runner counts as hung, and is stopped, this many minutes after a batch of programs has begun,
-            or after ten times the batch's planned duration if that is longer.
-        evict_mb: memory that is read before each timed run of replicas, in MiB. The reading evicts the replicas'
-            weights from the caches, so that they come from where a whole network's weights come from. Twice a core's
-            second-level cache is right for networks of a few MiB.
-        energy_seconds: how long each kind of operator runs to learn its power, if the device has a sensor; 0 measures
-            no energy.
-        fusion: ``{"add": [[producer, follower], ...], "remove": [...]}``: corrections of the runtime's fusion
-            rules (paper, section 4.2.1: user-defined fusion rules).
-        options: switches of the runtime, by its own names.
+        drift: share by which the anchor's latency may be off in a batch. Operators and networks that were measured only
+            in batches that are further off are measured again; with ``.inf`` none are.
+        min_minutes: new operators are visited for at least so many minutes, because a single visit can be off as a
+            whole.
+        max_minutes: time budget of the rule ``profile``, in minutes; ``profile.max_minutes`` takes it over. ``.inf``
+            sets none.
+        hang_minutes: a batch of networks that takes longer than this, and longer than ten times what was planned for
+            it, is ended as hung.
+        evict_mb: MiB of memory that are read before each timed run of replicas; about twice a core's own cache.
+        energy_seconds: seconds that each kind of operator runs to learn its power, where the device has a sensor. 0
+            leaves energy out.
+        fusion: corrections of the runtime's fusion rules: ``{add: [[Conv, HardSwish]], remove: [[Conv, Relu]]}``, each
+            a producer and its follower.
+        options: switches of the runtime by its own names. ncnn: members of ``ncnn.Option`` that begin with ``use_``;
+            onnxruntime: ``graph_optimization_level`` and session entries (``session.*``); torch: ``device`` (``cpu``,
+            ``cuda``, ``cuda:1``), ``channels_last`` and, on a board, ``python`` (the interpreter that has PyTorch).
     """
 
     name: str

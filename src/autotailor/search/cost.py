@@ -71,8 +71,8 @@ class Counting:
     """Section ``device`` of the configuration where there is no device.
 
     Attributes:
-        name: in results and messages.
-        cost: what budgets limit, the name of a cost of ``COSTS`` that the graph says.
+        name: name in results and messages.
+        cost: what budgets limit, in millions, ``macs`` (multiply-accumulate operations of one image) or ``parameters``.
     """
 
     name: str

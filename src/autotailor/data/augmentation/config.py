@@ -16,15 +16,16 @@ class AugmentationConfig:
     """What is done to training images beside crop and flip; images of calibration and evaluation stay as they are.
 
     Attributes:
-        policy: ``none``; ``randaugment`` (Cubuk et al., 2020): ``operations`` random distortions of one strength;
-            ``trivialaugment`` (Müller and Hutter, 2021): one distortion of random strength.
-        operations: of ``randaugment``, on each image.
-        magnitude: strength of ``randaugment``, 0 to 30.
-        erasing: probability that a random rectangle of an image becomes the mean colour (Zhong et al., 2020).
-        mixup: α of the mixture of two images (Zhang et al., 2018), whose weight is drawn from Beta(α, α); 0 mixes none.
-        cutmix: α of rectangles that are replaced by those of another image (Yun et al., 2019), whose area is drawn from
-            Beta(α, α); 0 replaces none. Where ``mixup`` is above 0, too, each step draws one of both.
-        mixed: share of the steps whose images are mixed by ``mixup`` or ``cutmix``.
+        policy: ``randaugment`` distorts each image ``operations`` times with the strength ``magnitude``,
+            ``trivialaugment`` once with a random strength.
+        operations: distortions of each image by ``randaugment``.
+        magnitude: strength of ``randaugment``.
+        erasing: probability that a random rectangle of an image becomes the mean colour.
+        mixup: alpha of mixtures of two images and their labels; the weight is drawn from Beta(alpha, alpha) for each
+            step. 0 mixes none. Where ``cutmix`` is above 0, too, each step draws one of both.
+        cutmix: alpha of rectangles that come from another image of the batch; the rectangle's area is drawn from
+            Beta(alpha, alpha). 0 replaces none.
+        mixed: share of the steps whose images ``mixup`` or ``cutmix`` mixes.
     """
 
     policy: str = "none"

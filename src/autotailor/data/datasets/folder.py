@@ -26,10 +26,8 @@ class FolderConfig(DividedConfig):
     """Parameters of ``folder``.
 
     Attributes:
-        root: folder that holds ``train`` and optionally ``val`` and ``test``, each with one folder per class; or the
-            class folders themselves. The seed draws missing parts: a missing ``test`` is half of ``val``; a missing
-            ``val`` (and ``test``, where that is missing, too) is taken from the training pictures. Without labels,
-            pictures may lie at any depth below ``root``, or below ``train``, ``val`` and ``test``.
+        root: folder with one subfolder per class, or with ``train/``, ``val/`` and ``test/`` that have these; without
+            labels pictures lie anywhere below.
     """
 
     TEXTS: ClassVar[tuple[str, ...]] = ("root",)

@@ -37,11 +37,11 @@ class HuggingfaceConfig(DividedConfig):
     """Parameters of ``huggingface``.
 
     Attributes:
-        dataset: a folder that ``save_to_disk`` wrote; or a name or folder for ``load_dataset``, which may download.
-        subset: configuration of the dataset, for ``load_dataset``; "" takes its default.
-        revision: of the dataset on the hub; "" takes the newest one. A fixed one keeps the data the same.
-        image: name of the column of images.
-        label: name of the column of labels, whole numbers from 0 on.
+        dataset: a folder that ``save_to_disk`` wrote, or a name or folder for ``load_dataset``, which may download.
+        subset: configuration of the dataset, for ``load_dataset``; empty takes its default.
+        revision: of the dataset on the hub; empty takes the newest one.
+        image: column of the images.
+        label: column of the labels, whole numbers from 0 on.
     """
 
     TEXTS: ClassVar[tuple[str, ...]] = ("dataset", "subset", "revision", "image", "label")

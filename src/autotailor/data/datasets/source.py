@@ -45,10 +45,10 @@ class SourceConfig(DividedConfig):
     """Parameters of ``source``.
 
     Attributes:
-        source: ``package.module:factory``. The function returns one Dataset, which is divided here; or two or three in
-            a tuple (training, validation, test); or a mapping with the names ``train``, ``val`` and ``test``.
+        source: ``package.module:factory``, a function that returns one Dataset, a tuple of training, validation and
+            test, or a mapping.
         arguments: keyword arguments of the function.
-        version: a text of the user's, to be changed where the data change in a way that cannot be noticed.
+        version: a text to be changed where items change that are not among those looked at.
     """
 
     TEXTS: ClassVar[tuple[str, ...]] = ("source",)

@@ -37,9 +37,8 @@ class TorchvisionConfig(PictureConfig):
     """Parameters of ``torchvision``.
 
     Attributes:
-        dataset: class of ``torchvision.datasets`` whose parameters are ``root``, ``download``, and ``train`` or
-            ``split``.
-        root: folder of the files; files in this folder are not downloaded again.
+        dataset: class of ``torchvision.datasets`` that is made with a root, train or test, and download.
+        root: folder of the files. They are looked for here before anything is downloaded.
         download: whether missing files may be downloaded.
     """
 

@@ -35,10 +35,11 @@ class WebdatasetConfig(PictureConfig):
     """Parameters of ``webdataset``.
 
     Attributes:
-        train, validation, test: shards of the parts: paths with braces (``train-{000..099}.tar``) or wildcards. Where
-            ``test`` is empty, it is half of the validation pictures, drawn by the seed.
-        label: suffix of the files with labels.
-        buffer: number of samples from which the next training image is drawn; 1 keeps the order within a shard.
+        train: shards of training: paths with braces (``train-{000..099}.tar``) or wildcards.
+        validation: shards of validation.
+        test: shards of the test set; empty takes half of the validation pictures, drawn by the seed.
+        label: suffix of the files with labels, each a whole number as text.
+        buffer: number of samples from which the next training image is drawn.
     """
 
     TEXTS: ClassVar[tuple[str, ...]] = ("label",)

@@ -15,10 +15,11 @@ class DigitsConfig(Distortion):
     """Parameters of ``digits``; the ranges of its distortion are inherited.
 
     Attributes:
-        seed: of the split, of the training stream and of the evaluation sets.
-        resolution: side of the images, pixels.
-        train_images: images per epoch of the training stream.
-        evaluation_images: smallest number of images in validation and in test, after their expansion.
+        name: name of the data in results and messages.
+        seed: of the division, of the training images and of the evaluation images.
+        resolution: side of the images in pixels.
+        train_images: images in each epoch.
+        evaluation_images: least number of images that validation and test are each expanded to.
         fractions: shares of the base images for training, validation and test.
     """
 

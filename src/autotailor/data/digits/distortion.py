@@ -16,13 +16,13 @@ class Distortion:
     """Ranges from which each image's distortion is drawn uniformly.
 
     Attributes:
-        rotation: largest angle to either side, degrees.
+        rotation: largest angle to either side, in degrees.
         scale: side of the digit's frame over the side of the image, from and to.
         aspect: largest relative stretch of width against height, to either side.
-        shear: largest shear to either side, tangent of the angle.
+        shear: largest shear to either side, as the tangent of the angle.
         shift: largest shift to either side, over the side of the image.
-        contrast: ink minus paper for each channel, from and to (pixels are between 0 and 1).
-        polarity: whether half of the images are drawn light on dark and half dark on light.
+        contrast: ink minus paper for each channel, from and to; pixels run from 0 to 1.
+        polarity: whether half of the images are light on dark and half dark on light.
         clutter: standard deviation of the smooth random background.
         clutter_cells: cells of the background's coarse grid along each side.
         noise: standard deviation of the pixel noise, from and to.

@@ -18,23 +18,25 @@ class PictureConfig:
     """Parameters that all datasets of pictures share.
 
     Attributes:
-        name: of the dataset, for messages and reports.
-        labels: whether the pictures have labels. With False, labels are not read; the original network teaches alone,
-            and its answers stand for the labels.
-        resolution: side of the images, pixels.
-        seed: of order, augmentation and the division into parts.
-        mean, std: for each channel; pixels between 0 and 1 become (pixel - mean) / std.
+        name: name of the data in results and messages.
+        resolution: side of the images in pixels.
+        labels: whether the pictures have labels. Without them the original network teaches alone, and accuracy is
+            agreement with it.
+        seed: of order, augmentation and the division into training, validation and test.
+        mean: subtracted from pixels between 0 and 1, for each channel. It is the mean that the network was trained
+            with.
+        std: what remains is divided by it, for each channel.
         crop: in evaluation the shorter side is scaled to resolution / crop before the centre is cut out.
-        scale: smallest and largest area of the training crop, as a share of the picture's area.
-        flip: whether half of the training images are mirrored.
-        interpolation: ``bilinear`` or ``bicubic``, of every change of size; always antialiased.
-        background: what transparent pixels stand over, ``white`` or ``black``; ``drop`` takes the colours that are
-            stored below them, as torchvision's ``ImageFolder`` does.
-        workers: threads that open pictures, or processes for training where processes are forked; with 0, the calling
-            thread opens the pictures.
-        memory_gib: validation and test, opened and cropped, and training pictures, opened and reduced, are each kept in
-            memory up to this size, GiB.
-        cache: folder of the file that keeps a larger set; "" opens its pictures in each evaluation.
+        scale: area of a training crop over that of the picture, from and to.
+        flip: whether half of the training images are mirrored; false where left and right differ.
+        interpolation: of every change of size, antialiased.
+        background: what transparent pixels stand over; drop takes the colours stored below them, as torchvision's
+            ImageFolder does.
+        workers: processes or threads that open pictures; 0 leaves that to the caller.
+        memory_gib: validation and test, opened and cropped (150,528 bytes for an image of 224 pixels), and training
+            pictures, opened and reduced to what their crops need, are each kept in memory up to this size.
+        cache: folder of the file that keeps a larger set while a rule runs; empty opens its pictures in each
+            evaluation.
     """
 
     TEXTS: ClassVar[tuple[str, ...]] = ()

@@ -22,7 +22,8 @@ class DividedConfig(PictureConfig):
     """Parameters of pictures of which some parts may be missing.
 
     Attributes:
-        fractions: shares of training, validation and test where missing parts are taken from the training pictures.
+        fractions: shares of training, validation and test where the pictures are divided here; of each class, copies of
+            a picture on one side.
     """
 
     fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)

@@ -78,32 +78,40 @@ class PolishConfig(LoopConfig):
     """Training of single SubNets with weights of their own, taught by the largest SubNet or the original network.
 
     Attributes:
-        name: of the file in conf/polish, for the reader.
+        name: name of the file in ``conf/polish``, for people. ``polish=short`` trains for fewer epochs, and
+            ``polish=none`` leaves polishing out.
         epochs: of all rounds together; it follows from ``rounds``.
-        rounds: of the race; without rounds every SubNet is exported with the weights that it inherits.
-        joint: of the training before the race, in which all candidates of the first round share their weights.
-        workers: SubNets that are trained side by side; results do not depend on their number.
-        teacher: ``largest``, the largest SubNet; ``original``, the original network; ``best``, the largest SubNet
-            unless it is clearly worse than the original network on the validation set (``forgetting.has_forgotten``);
-            ``timm:NAME`` or ``module:factory``, another network with its own weights (``external_teacher``).
-        accept_chance: whether another network teaches even where it classifies the data no better than chance
-            (``autotailor.finetuning.teacher``); it does not influence the result.
-        compile: whether the teacher and the SubNets compute with kernels of ``torch.compile``
-            (``compute.compilation``).
-        distillation: from the teacher.
-        calibration: of the BatchNorm statistics that each training begins with.
-        frozen: whether SubNets keep these statistics, instead of those of their batches; so weights that arrived with
-            the statistics of many images do not take those of few.
-        features: weight of the distance between what the classifiers of SubNet and teacher read: mean square over the
-            variance of the teacher's. A SubNet with fewer channels is compared with the teacher's first ones. It is
-            left out where their shapes differ more, or the teacher has no graph.
-        streams: weight of the same distance between what the blocks of both hand on, a mean over those that a SubNet
-            keeps.
-        rates: learning rates of a short range test (``rate``), whose result takes the place of ``lr``; empty: ``lr``.
-        checks: how often in a round each SubNet is compared with its beginning, on ``CHECKED`` validation images at
-            most; one that has become worse beyond chance stops, and keeps what it began with. 0 compares none.
-        judge: what says which weights are better on the validation set: ``accuracy``, or ``divergence`` from the
-            teacher's answers (``standing``), which a few hundred pictures tell more of.
+        rounds: the race. Each round trains, for each budget, the ``candidates`` most accurate SubNets of the round
+            before for ``epochs``, or until each has seen ``images``, whichever is more; the first round begins with the
+            candidates of the search. Without rounds, SubNets are exported with the weights that they inherit.
+        joint: a training before the race, for ``epochs``, in which the candidates of the first round and the largest
+            SubNet share weights, with which they begin if their mean accuracy on the validation set has risen. Its
+            learning rate is ``lr_share`` times ``polish.lr``, for ``polish.optimizer``; all else is as in ``finetune``.
+            With 0 epochs they begin with the weights of ``supernet.pt``.
+        workers: SubNets that are trained side by side. Results do not depend on it.
+        teacher: what teaches: ``largest``, the largest SubNet; ``original``, the original network; ``best``, the
+            largest SubNet, unless it is 2 points and 2 standard errors worse than the original network on the
+            validation set; or another network with its own weights, ``timm:NAME`` or ``package.module:factory``, as in
+            ``finetune``.
+        accept_chance: whether another network teaches even where it knows no more of the data than chance.
+        compile: whether the teacher and the SubNets compute with kernels of ``torch.compile``, which needs a C++
+            compiler, on a GPU Triton. It may save a part of each step, and costs seconds to minutes for each SubNet of
+            each round; results differ by rounding.
+        distillation: how SubNets learn from their teacher, as in ``finetune``.
+        calibration: of the BatchNorm statistics that training begins with, as in ``finetune``.
+        frozen: whether SubNets keep these statistics in training. Weights that arrive with the statistics of many
+            images lose by those of few.
+        features: weight of the distance between what the classifiers of SubNet and teacher read. A SubNet with fewer
+            channels is compared with the first ones.
+        streams: weight of the same distance between what the blocks of SubNet and teacher hand on, a mean over the
+            blocks that the SubNet keeps.
+        rates: learning rates that copies of SubNets try for a few steps. The highest that they bear takes the place of
+            ``lr``. Empty, ``lr`` holds.
+        checks: how often in a round each SubNet is compared with its beginning, on up to 1,024 validation images. One
+            that has become worse beyond chance stops, and keeps what it began with.
+        judge: what says which weights of a SubNet are better on the validation set: right answers, or the divergence of
+            all answers from the teacher's, which a few hundred pictures tell more of. With the latter no weights are
+            taken that answer worse beyond chance.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {

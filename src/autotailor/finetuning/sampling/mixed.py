@@ -30,10 +30,10 @@ class MixedParameters:
     """Section ``finetune.sampling`` of the strategy ``mixed``.
 
     Attributes:
-        largest: probability that a SubNet is the largest at the step's resolution.
-        smallest: probability that a SubNet is the smallest at the step's resolution; all others lie between.
-        between: how these others are drawn: ``distance`` (``Strategy.between``), or ``macs``: of ``DRAWS`` such SubNets
-            the one nearest to a number of MACs that is drawn uniformly between smallest and largest.
+        largest: share of the largest SubNet among those that are trained, at the resolution of the step.
+        smallest: share of the smallest SubNet, at the resolution of the step. All others lie between.
+        between: how the others are drawn. ``distance`` modifies each variable with a common random probability,
+            ``macs`` takes of 16 such SubNets the one nearest to a number of MACs that is drawn uniformly.
     """
 
     largest: float = 0.25

@@ -54,31 +54,36 @@ class LoopConfig:
     """Parameters of every training loop.
 
     Attributes:
-        epochs: passes over the training stream.
-        batch_size: images per step.
-        optimizer: a name of ``autotailor.finetuning.training.optimizers``.
-        lr: peak learning rate; it rises linearly over ``warmup`` (a part of all steps) and falls as a half cosine.
-        weight_decay: on weights with more than one axis.
+        epochs: passes over the training images.
+        batch_size: images in each step.
+        optimizer: AdamW, the same in PyTorch's fused form (faster where networks are large; its sums are rounded
+            otherwise), LAMB (for large batches), Muon (orthogonal steps for matrices and convolutions, at rates like
+            AdamW's), RMSprop with momentum 0.9, or SGD with Nesterov's momentum of 0.9.
+        lr: highest learning rate. The rate rises linearly during ``warmup`` and then falls as a half cosine. A high
+            rate makes a network that arrives trained forget.
+        warmup: part of all steps in which the learning rate rises.
+        weight_decay: of the weights with more than one axis.
         label_smoothing: of the cross entropy.
-        gradient_norm: gradients of a larger norm are scaled down to this norm; 0 switches scaling off.
-        seed: of everything random in training; the data have their own seed.
-        threads: of PyTorch; floating-point sums depend on their number.
-        precision: ``fp32``, ``bf16``, ``fp16`` (both mixed, see ``autotailor.finetuning.training.precision``), or
-            ``auto``, which chooses the faster precision for the device.
-        accelerator: that trains and evaluates (``autotailor.compute.accelerator``).
-        processes: that train together on each machine (``training.processes``), each with a part of every batch and,
-            on CUDA, with a GPU of its own. Sums of gradients depend on their number, up to rounding.
-        nodes: machines with so many processes each.
-        sync_batch_norm: whether BatchNorm in training computes with the whole batch of all processes, as one process
-            does, or each process with its own part.
-        micro_batch: images in one forward pass of a process; 0 passes its whole part of the batch. Gradients of the
-            passes of a step are added up.
-        ema: decay of the exponential moving average of the weights (``averaging``), which is what the training ends
-            with; 0 ends with the weights themselves.
-        augmentation: of the training images, beside crop and flip.
-        checkpoint_seconds: time between checkpoints; it does not influence the result.
-        spike: training ends with an error where the loss of a step exceeds so many times the usual loss of such steps
-            (``divergence``); 0 only warns of losses that are far above it. It does not influence the result.
+        gradient_norm: gradients are scaled down to this norm. 0 leaves them alone.
+        seed: of everything random in this training, besides the data's own seed.
+        threads: PyTorch's threads in this training.
+        precision: as at the top level.
+        accelerator: as at the top level.
+        processes: as at the top level. ``batch_size`` must be a multiple of the number of all processes.
+        nodes: as at the top level.
+        sync_batch_norm: whether BatchNorm in training computes with the statistics of the whole batch, which the
+            processes exchange in each layer, or each process with those of its own part. Without effect for one
+            process.
+        micro_batch: images in one forward pass of a process; 0 passes its whole part of the batch. A step adds up the
+            gradients of its passes. Where an accelerator's memory is too small, training halves the number by itself
+            and says so. BatchNorm sees the images of one pass at a time.
+        ema: decay of the exponential moving average of the weights over the steps, which is measured and kept in place
+            of the weights themselves (0.999 is usual). 0 averages nothing.
+        augmentation: what is done to the training images beside crop and flip, by ``torchvision.transforms.v2``. The
+            images of calibration and evaluation stay as they are.
+        checkpoint_seconds: time between two checkpoints. The result does not depend on it.
+        spike: training ends with an error where the loss of a step exceeds so many times the usual loss of steps that
+            train the same. 0 warns of losses above five times the usual one, and goes on.
     """
 
     NESTED: ClassVar[Mapping[str, type[Any]]] = {"augmentation": AugmentationConfig}

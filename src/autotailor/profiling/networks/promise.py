@@ -26,8 +26,8 @@ class Promise:
     """A share of SubNets whose latency is predicted within a relative error.
 
     Attributes:
-        error: the largest absolute relative error.
-        share: the share of SubNets whose absolute relative error is at most ``error``.
+        error: relative error of a predicted latency.
+        share: part of the SubNets that must be predicted within ``error``.
     """
 
     error: float
