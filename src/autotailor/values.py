@@ -7,12 +7,13 @@ written, because a training is recognised by its parameters as text.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Strict
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core import core_schema as cs
 
 BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
@@ -50,22 +51,50 @@ class Bound:
 class OneOf:
     """Names of which a ``str`` in ``Annotated`` is one."""
 
-    def __init__(self, *names: str, pattern: str = "") -> None:
-        """With a pattern, names only say what it matches."""
-        self.names, self.pattern = names, pattern
+    def __init__(self, *names: str, known: Callable[[], Sequence[str]] | None = None, pattern: str = "") -> None:
+        """The names, or the function of a registry that lists them; with a pattern, they only say what it matches."""
+        self._known, self._pattern = known or (lambda: names), re.compile(pattern) if pattern else None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
-        inner = cs.str_schema(pattern=self.pattern) if self.pattern else cs.literal_schema(list(self.names))
-        return _told(inner, ", ".join(self.names), UNKNOWN)
+        names = list(self._known())
+        shown = cs.str_schema(pattern=self._pattern.pattern) if self._pattern else cs.literal_schema(names)
+        return cs.no_info_plain_validator_function(self._check, json_schema_input_schema=shown)
+
+    def _check(self, value: Any) -> str:
+        names = self._known()
+        if not isinstance(value, str) or not (self._pattern.search(value) if self._pattern else value in names):
+            raise PydanticCustomError(UNKNOWN, "{names}", {"names": ", ".join(names)})
+        return value
 
 
-def _told(inner: CoreSchema, message: str, kind: str = UNFIT) -> CoreSchema:
-    return cs.custom_error_schema(inner, custom_error_type=kind, custom_error_message=message)
+def _told(inner: CoreSchema, message: str) -> CoreSchema:
+    return cs.custom_error_schema(inner, custom_error_type=UNFIT, custom_error_message=message)
 
 
 def _as_written(value: Any, check: Callable[[Any], float]) -> Any:
     check(value)
     return value
+
+
+@dataclass(frozen=True)
+class Told:
+    """One sentence, in ``Annotated``, for all that is wrong with a value, such as a list.
+
+    Attributes:
+        expected: what messages say is expected.
+        holds: what must hold of a value whose parts are right.
+    """
+
+    expected: str
+    holds: Callable[[Any], bool] = lambda value: True
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        return _told(cs.no_info_after_validator_function(self._checked, handler(source)), self.expected)
+
+    def _checked(self, value: Any) -> Any:
+        if not self.holds(value):
+            raise ValueError
+        return value
 
 
 class UnfitError(ValueError):
@@ -84,3 +113,8 @@ Number = Annotated[float, Bound()]
 NotNegative = Annotated[float, Bound(ge=0)]
 AboveZero = Annotated[float, Bound(gt=0)]
 Share = Annotated[float, Bound(ge=0, le=1)]
+
+
+def ascends(values: Sequence[float]) -> bool:
+    """Whether no value is below the one before it."""
+    return list(values) == sorted(values)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,8 +167,7 @@ def test_scaled_training_needs_images_and_a_grid(bad: dict[str, object]) -> None
 
 
 def test_a_parameter_that_is_new_and_changes_nothing_leaves_the_identity() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Later(PretrainConfig):
+    class Later(PretrainConfig, kw_only=True):
         new: float = 0.0
 
     later = {value: Later(epochs=3, lr=1e-3, new=value).identity.replace("Later", "PretrainConfig") for value in (0, 1)}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
+from typing import Annotated
 
 from autotailor.data.digits.distortion import Distortion
-from autotailor.data.errors import DataError
-from autotailor.data.fractions import check_fractions
-from autotailor.sections import check_integers, place
+from autotailor.data.fractions import Fractions
+from autotailor.values import Bound, Natural, Positive
 
 
-@dataclass(frozen=True)
 class DigitsConfig(Distortion):
     """Parameters of ``digits``; the ranges of its distortion are inherited.
 
@@ -24,17 +23,11 @@ class DigitsConfig(Distortion):
     """
 
     name: str = "digits"
-    seed: int = 0
-    resolution: int = 32
-    train_images: int = 4096
-    evaluation_images: int = 2500
-    fractions: tuple[float, float, float] = (0.6, 0.2, 0.2)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        least = {"seed": 0, "resolution": 8, "train_images": 1, "evaluation_images": 1}
-        check_integers(self, least, place(self), DataError)
-        check_fractions(self, self.fractions)
+    seed: Natural = 0
+    resolution: Annotated[int, Bound(ge=8)] = 32
+    train_images: Positive = 4096
+    evaluation_images: Positive = 2500
+    fractions: Fractions = (0.6, 0.2, 0.2)
 
     @property
     def distortion(self) -> Distortion:
