@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Self
 
 from autotailor.profiling.errors import DeviceError
-from autotailor.sections import check_integers
+from autotailor.sections import Section
+from autotailor.values import Bound, Natural, OneOf, Positive, Told, UnfitError
 
 PRECISIONS = ("fp32", "fp16")
 PROTOCOL = 6
@@ -18,13 +19,11 @@ PROTOCOL = 6
 A change of the procedure that changes the latency of an operator raises this number. The number is part of the
 fingerprint, so that the LUT store measures operators anew.
 """
-MOST_MIN_MINUTES = 60
-NUMBERS = ("precision_target", "drift", "min_minutes", "max_minutes", "hang_minutes", "evict_mb", "energy_seconds")
+DRIFT = "a positive share of the anchor's latency, for instance 0.2"
 UNSTABLE_FACTS = frozenset({"memory_gb", "hostname"})
 
 
-@dataclass(frozen=True)
-class DeviceConfig:
+class DeviceConfig(Section, of="device", error=DeviceError):
     """One device, as ``conf/device/NAME.yaml`` describes it.
 
     Attributes:
@@ -63,22 +62,27 @@ class DeviceConfig:
     name: str
     transport: str = "local"
     runtime: str = "ncnn"
-    threads: int = 1
-    cores: tuple[int, ...] = ()
-    precision: str = "fp32"
+    threads: Positive = 1
+    cores: Annotated[tuple[Natural, ...], Told("a list of core numbers, for instance [0] (empty: any core)")] = ()
+    precision: Annotated[str, OneOf(*PRECISIONS)] = "fp32"
     address: str | None = None
     serial: str | None = None
     key: str | None = None
     folder: str | None = None
-    warmup: int = 3
-    precision_target: float = 0.03
-    drift: float = 0.2
-    min_minutes: float = 0.75
-    max_minutes: float = 3.0
-    hang_minutes: float = 10.0
-    evict_mb: float = 2.0
-    energy_seconds: float = 8.0
-    fusion: Mapping[str, Any] = field(default_factory=dict)
+    warmup: Natural = 3
+    precision_target: Annotated[float, Bound(gt=0, lt=1, expected="a relative standard error between 0 and 1")] = 0.03
+    drift: Annotated[float, Bound(gt=0, limitless=True, expected=DRIFT)] = 0.2
+    min_minutes: Annotated[float, Bound(ge=0, le=60, expected="a number of minutes between 0 and 60")] = 0.75
+    max_minutes: Annotated[float, Bound(gt=0, limitless=True, expected="a positive number of minutes")] = 3.0
+    hang_minutes: Annotated[float, Bound(gt=0, le=24 * 60, expected="a positive number of minutes, a day at most")] = (
+        10.0
+    )
+    evict_mb: Annotated[float, Bound(ge=0, le=1024, expected="a number of MiB between 0 and 1024")] = 2.0
+    energy_seconds: Annotated[float, Bound(ge=0, le=600, expected="a number of seconds between 0 and 600")] = 8.0
+    fusion: Annotated[
+        Mapping[str, Any],
+        Told("a mapping with the keys add and remove, lists of [producer, follower]", {"add", "remove"}.issuperset),
+    ] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -87,85 +91,27 @@ class DeviceConfig:
         return 2 if self.precision == "fp16" else 4
 
     def __post_init__(self) -> None:
-        check_integers(self, {"threads": 1, "warmup": 0}, f"device {self.name}: device", DeviceError)
-        self._check_kinds()
-        if self.precision not in PRECISIONS:
-            self._refuse("precision", self.precision, f"one of {', '.join(PRECISIONS)}")
-        if any(not isinstance(c, int) or isinstance(c, bool) or c < 0 for c in self.cores):
-            self._refuse("cores", list(self.cores), "a list of core numbers, for instance [0] (empty: any core)")
         if len(set(self.cores)) != len(self.cores):
-            self._refuse("cores", list(self.cores), "distinct core numbers")
+            raise UnfitError("cores", f"expected distinct core numbers, not {list(self.cores)}")
         if self.cores and len(self.cores) < self.threads:
-            self._refuse("threads", self.threads, f"at most the number of cores {list(self.cores)}")
-        if not 0 < float(self.precision_target) < 1:
-            self._refuse("precision_target", self.precision_target, "a relative standard error between 0 and 1")
-        if not float(self.drift) > 0:
-            self._refuse("drift", self.drift, "a positive share of the anchor's latency, for instance 0.2")
-        if not 0 <= float(self.min_minutes) <= MOST_MIN_MINUTES:
-            self._refuse("min_minutes", self.min_minutes, f"a number of minutes between 0 and {MOST_MIN_MINUTES}")
-        if not float(self.max_minutes) > 0:
-            self._refuse("max_minutes", self.max_minutes, "a positive number of minutes")
-        if not 0 < float(self.hang_minutes) <= 24 * 60:
-            self._refuse("hang_minutes", self.hang_minutes, "a positive number of minutes, a day at most")
-        if not 0 <= float(self.evict_mb) <= 1024:
-            self._refuse("evict_mb", self.evict_mb, "a number of MiB between 0 and 1024")
-        if not 0 <= float(self.energy_seconds) <= 600:
-            self._refuse("energy_seconds", self.energy_seconds, "a number of seconds between 0 and 600")
-        if unknown := set(self.fusion) - {"add", "remove"}:
-            self._refuse("fusion", sorted(map(str, unknown)), "the keys add and remove, lists of [producer, follower]")
-
-    def _check_kinds(self) -> None:
-        """Refuses values of another kind than the parameter's; ranges are checked afterwards."""
-        for key in NUMBERS:
-            value = getattr(self, key)
-            if not isinstance(value, int | float) or isinstance(value, bool):
-                self._refuse(key, value, "a number, as in conf/device/host.yaml")
-        for key in ("address", "serial", "key", "folder"):
-            if not isinstance(getattr(self, key), str | None):
-                self._refuse(key, getattr(self, key), "a text or null")
-        for key in ("fusion", "options"):
-            if not isinstance(getattr(self, key), Mapping):
-                self._refuse(key, getattr(self, key), "a mapping, as in conf/device/host.yaml")
-
-    def _refuse(self, key: str, value: object, expected: str) -> None:
-        raise DeviceError(f"device {self.name}: device.{key} is {value!r}, expected {expected}")
+            raise UnfitError("threads", f"expected at most the number of cores {list(self.cores)}, not {self.threads}")
 
     @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> DeviceConfig:
-        """Reads a plain mapping (the configuration's ``device`` section).
+    def from_section(cls, section: Mapping[str, Any], *, where: str | None = None) -> Self:
+        """Reads the section ``device``, in which null stands for the default.
 
         Raises:
             DeviceError: an unknown or missing key, or a value that makes no sense.
         """
-        known = [f.name for f in fields(cls)]
+        name = section.get("name", "?")
         if "cost" in section:
             raise DeviceError(
-                f"device {section.get('name', '?')}: it counts {section['cost']} and stands for no device; name "
-                "another file of conf/device"
-            )
-        if unknown := sorted(set(section) - set(known)):
-            raise DeviceError(
-                f"device {section.get('name', '?')}: unknown keys {', '.join(unknown)}; known are {', '.join(known)}"
+                f"device {name}: it counts {section['cost']} and stands for no device; name another file of conf/device"
             )
         if not section.get("name"):
             raise DeviceError("a device needs a name: set device.name")
-        values = {key: value for key, value in section.items() if value is not None}
-        values["cores"] = _core_numbers(section)
-        try:
-            return cls(**values)
-        except (TypeError, ValueError) as error:
-            raise DeviceError(f"device {section['name']}: {error}; compare it with conf/device/host.yaml") from error
-
-
-def _core_numbers(section: Mapping[str, Any]) -> tuple[int, ...]:
-    cores = section.get("cores")
-    if cores is None:
-        return ()
-    if not isinstance(cores, list | tuple):
-        raise DeviceError(
-            f"device {section['name']}: device.cores is {cores!r}, expected a list of core numbers like [0]"
-        )
-    return tuple(cores)
+        given = {key: value for key, value in section.items() if value is not None}
+        return super().from_section(given, where=where or f"device {name}: device")
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from autotailor.search.errors import SearchError
-from autotailor.sections import read_section
+from autotailor.sections import Section
+from autotailor.values import OneOf
 
 if TYPE_CHECKING:
     from autotailor.ir.space.metric import Metric
@@ -66,8 +67,7 @@ class Cost:
         return self.count is None
 
 
-@dataclass(frozen=True)
-class Counting:
+class Counting(Section, of="device", error=SearchError):
     """Section ``device`` of the configuration where there is no device.
 
     Attributes:
@@ -76,20 +76,7 @@ class Counting:
     """
 
     name: str
-    cost: str
-
-    def __post_init__(self) -> None:
-        known = [cost.name for cost in COSTS.values() if not cost.is_measured]
-        if self.cost not in known:
-            raise SearchError(
-                f"device {self.name}: unknown cost {self.cost!r}; known are {', '.join(known)}; leave the key out "
-                "where latency is measured on a device"
-            )
-
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> Counting:
-        """Reads a section; raises SearchError for unknown or missing keys."""
-        return read_section(cls, section, "device", SearchError)
+    cost: Annotated[str, OneOf(known=lambda: [cost.name for cost in COSTS.values() if not cost.is_measured])]
 
 
 LATENCY = Cost("latency", "latency", "ms", "latency_ms_predicted", "ms")
@@ -110,7 +97,11 @@ def cost_of_device(section: Mapping[str, Any]) -> Cost:
     Raises:
         SearchError: the cost is unknown, or stands beside keys of a device.
     """
-    return COSTS[Counting.from_section(section).cost] if "cost" in section else LATENCY
+    return _counted(section) if "cost" in section else LATENCY
+
+
+def _counted(section: Mapping[str, Any]) -> Cost:
+    return COSTS[Counting.from_section(section, where=f"device {section.get('name', '?')}: device").cost]
 
 
 def cost_of_metric(name: str, unit: str) -> Cost:

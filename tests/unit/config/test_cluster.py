@@ -146,6 +146,7 @@ def test_the_accelerator_of_a_rule_is_that_of_its_section() -> None:
         ({"devices": {"orin": {"qos": [1]}}}, r"cluster.devices.orin.qos: expected an integer or a text, not \[1\]"),
         ({"devices": {"orin": "lab1"}}, "cluster.devices.orin: expected a mapping"),
         ({"rules": ["finetune"]}, "cluster.rules: expected a mapping"),
+        ({"rules": {"polsh": {}}}, "cluster.rules: unknown key 'polsh'; known are pretrain, .*mean 'polish'"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused_by_name(section: dict[str, Any], message: str) -> None:
