@@ -131,8 +131,8 @@ def _sentence(error: ValidationError, section: type[Any], where: str) -> str:
     is_key = loc[-1:] == ["[key]"]
     place = _place(where, loc[:-2] if is_key else loc)
     if first["type"] == UNKNOWN:
-        kind, hint = "key" if is_key else str(loc[-1]), meant(value, message.split(", "))
-        return f"{place}: unknown {kind} {value!r}; known are {message}{hint}"
+        kind = "key" if is_key else next(part for part in reversed(loc) if isinstance(part, str))
+        return f"{place}: unknown {kind} {value!r}; known are {message}{meant(value, message.split(', '))}"
     expected = EXPECTED.get(first["type"], message)
     return f"{place}: expected {message if first['type'] == UNFIT else expected}, not {value!r}"
 
@@ -150,7 +150,11 @@ def meant(value: object, known: Iterable[str]) -> str:
 
 
 def _place(where: str, loc: Iterable[int | str]) -> str:
-    return ".".join(filter(None, [where, *map(str, loc)]))
+    """A place in a section; a name with a colon is a prefix, as in ``--config: keep``."""
+    inner = ".".join(map(str, loc))
+    if where.endswith(":"):
+        return f"{where} {inner}" if inner else where[:-1]
+    return ".".join(filter(None, [where, inner])) or "the configuration"
 
 
 def _owner(section: type[Any], loc: Iterable[int | str]) -> type[Any]:

@@ -12,6 +12,7 @@ from autotailor.lazy import attach
 if TYPE_CHECKING:
     from autotailor.config.checks import check, check_accelerators, check_compilers, check_device, check_files
     from autotailor.config.cluster import COMPUTED_WITH, Cluster, Job
+    from autotailor.config.command_line import CommandLine
     from autotailor.config.composition import compose
     from autotailor.config.errors import ConfigError
     from autotailor.config.licences import check_licences
@@ -19,15 +20,17 @@ if TYPE_CHECKING:
     from autotailor.config.named_code import check_named_code, fetch_teachers
     from autotailor.config.names import conf_folder, find_file, groups, options
     from autotailor.config.overrides import split_overrides
-    from autotailor.config.schema import validate
+    from autotailor.config.run import RunConfig, validate
 
 __all__ = [
     "COMPUTED_WITH",
     "Cluster",
+    "CommandLine",
     "ConfigError",
     "Job",
     "Matrix",
     "Pair",
+    "RunConfig",
     "check",
     "check_accelerators",
     "check_compilers",
@@ -51,9 +54,11 @@ _HOMES = {
     "Cluster": "autotailor.config.cluster",
     "Job": "autotailor.config.cluster",
     "check_licences": "autotailor.config.licences",
+    "CommandLine": "autotailor.config.command_line",
     "ConfigError": "autotailor.config.errors",
     "Matrix": "autotailor.config.matrix",
     "Pair": "autotailor.config.matrix",
+    "RunConfig": "autotailor.config.run",
     "check": "autotailor.config.checks",
     "check_accelerators": "autotailor.config.checks",
     "check_compilers": "autotailor.config.checks",
@@ -68,6 +73,6 @@ _HOMES = {
     "options": "autotailor.config.names",
     "split_names": "autotailor.config.matrix",
     "split_overrides": "autotailor.config.overrides",
-    "validate": "autotailor.config.schema",
+    "validate": "autotailor.config.run",
 }
 __getattr__ = attach(__name__, _HOMES)

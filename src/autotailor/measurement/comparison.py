@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import onnx
 import pandas as pd
@@ -18,17 +17,15 @@ from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.weight_sharing import teacher_of
-from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
+from autotailor.measurement.config import CompareConfig, ComparisonError
 from autotailor.profiling import LUT, DeviceConfig, convert, measure_networks
 from autotailor.search import Cost
-from autotailor.sections import Section
 from autotailor.statistics import accuracy
-from autotailor.values import AboveZero, Bound, Natural, UnfitError
 
 
 def columns(cost: Cost) -> tuple[str, ...]:
@@ -50,35 +47,6 @@ def columns(cost: Cost) -> tuple[str, ...]:
 
 
 SAME = 1.05  # latencies or other costs whose ratio is at most this count as equal
-
-
-class ComparisonError(AutoTailorError):
-    """The section ``compare`` is invalid."""
-
-
-class CompareConfig(Section, of="compare", error=ComparisonError):
-    """Section ``compare``.
-
-    Attributes:
-        names: exported SubNets whose latency the uniformly scaled networks match. An empty list means all but the
-            largest.
-        widths: widths to choose from, as shares of the original network's.
-        seeds: each scaled network is trained once for each seed.
-        lrs: learning rates that are tried for each scaled network. The validation set decides.
-    """
-
-    names: tuple[str, ...]
-    widths: tuple[Annotated[float, Bound(gt=0, le=1)], ...]
-    seeds: tuple[Natural, ...]
-    lrs: tuple[AboveZero, ...]
-
-    def __post_init__(self) -> None:
-        for key in ("widths", "seeds", "lrs"):
-            if not getattr(self, key):
-                raise UnfitError(key, "expected a list with at least one value, not an empty one")
-        for key in ("names", "seeds", "lrs"):
-            if len(set(values := getattr(self, key))) < len(values):
-                raise UnfitError(key, f"{list(values)} lists a value twice")
 
 
 def compare(

@@ -30,7 +30,7 @@ class AugmentationConfig(Section, of="augmentation", error=DataError):
 
     policy: Annotated[str, OneOf(*POLICIES)] = "none"
     operations: Positive = 2
-    magnitude: Annotated[int, Bound(ge=0, lt=STRENGTHS, expected=f"an integer from 0 to {STRENGTHS - 1}")] = 9
+    magnitude: Annotated[int, Bound(ge=0, le=STRENGTHS - 1, expected=f"an integer from 0 to {STRENGTHS - 1}")] = 9
     erasing: Share = 0.0
     mixup: NotNegative = 0.0
     cutmix: NotNegative = 0.0

@@ -11,9 +11,10 @@ from autotailor.values import AboveZero, Bound, Flag, Natural, NotNegative, Numb
 
 INTERPOLATIONS = ("bilinear", "bicubic")
 BACKGROUNDS = ("white", "black", "drop")
+Part = Annotated[float, Bound(gt=0, le=1)]
 Crop = Annotated[
-    tuple[AboveZero, AboveZero],
-    Told("[from, to] with 0 < from <= to <= 1", lambda area: ascends(area) and area[1] <= 1),
+    tuple[Part, Part],
+    Told("[from, to] with 0 < from <= to <= 1", ascends),
 ]
 
 
@@ -50,7 +51,7 @@ class PictureConfig(Section, of="data", error=DataError):
     seed: Natural = 0
     mean: Annotated[tuple[Number, Number, Number], Told("three numbers")] = (0.485, 0.456, 0.406)
     std: Annotated[tuple[AboveZero, AboveZero, AboveZero], Told("three numbers above 0")] = (0.229, 0.224, 0.225)
-    crop: Annotated[float, Bound(gt=0, le=1)] = 0.875
+    crop: Part = 0.875
     scale: Crop = (0.35, 1.0)
     flip: Flag = True
     interpolation: Annotated[str, OneOf(*INTERPOLATIONS)] = "bilinear"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
+
+from pydantic import model_validator
 
 from autotailor.accuracy.config import CalibrationConfig
 from autotailor.finetuning.config import LARGEST, NAMED, SOURCES, DistillationConfig
@@ -131,13 +133,13 @@ class PolishConfig(LoopConfig, of="polish", kw_only=True):
         if counts != sorted(counts, reverse=True):
             raise UnfitError("rounds", f"{counts} candidates; a round cannot train more than the one before")
 
+    @model_validator(mode="before")
     @classmethod
-    def from_section(cls, section: Mapping[str, Any], *, where: str | None = None) -> Self:
-        """Reads the section ``polish``; raises TrainingError where a key is unknown or a value is out of range."""
+    def _ours(cls, given: Any) -> Any:
         for key, reason in NOT_OURS.items():
-            if isinstance(section, Mapping) and key in section:
-                raise TrainingError(f"polish.{key}: {reason}; remove {key}")
-        return super().from_section(section, where=where)
+            if isinstance(given, Mapping) and key in given:
+                raise UnfitError(key, f"{reason}; remove {key}")
+        return given
 
     @property
     def has_own_teacher(self) -> bool:

@@ -32,7 +32,7 @@ def parameters(name: str, section: Mapping[str, Any]) -> Any:
     Raises:
         TrainingError: the strategy or a parameter is unknown (the message lists the known ones), or out of range.
     """
-    return _known(name).section.from_section(section, where=f"finetune.sampling of strategy {name!r}")
+    return _known(name).section.from_section(section, where=f"strategy {name!r}: finetune.sampling")
 
 
 def check_count(name: str, count: int) -> None:
