@@ -79,6 +79,14 @@ def test_identity_leaves_out_what_has_no_influence() -> None:
     assert FinetuneConfig(epochs=1, precision="bf16").identity != FinetuneConfig(epochs=1).identity
 
 
+def test_identity_is_the_text_that_earlier_versions_wrote_into_checkpoints() -> None:
+    section = {"epochs": 10, "lr": 1, "precision": "bf16", "weight_decay": 0, "augmentation": {"mixup": 1}, "seed": 0}
+    assert PretrainConfig.from_section(section).identity == (
+        "PretrainConfig(augmentation=AugmentationConfig(mixup=1), checkpoint_seconds=0.0, epochs=10, lr=1, "
+        "precision='bf16', weight_decay=0)"
+    )
+
+
 def test_identity_names_the_kind_of_an_accelerator_but_not_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = FinetuneConfig(epochs=1).identity
     assert FinetuneConfig(epochs=1, accelerator="cpu").identity == expected
