@@ -247,8 +247,8 @@ def validate(composed: Mapping[str, Any]) -> RunConfig:
         AutoTailorError: a key is unknown or missing, or a value cannot be used; the message names the first one.
     """
     for place, number in _not_finite(composed):
-        limit = "number (infinity sets no limit)" if place in LIMITS else "finite number"
-        raise ConfigError(f"conf: {place} is {number}, but has to be a {limit}")
+        limitless, finite = "but has to be a number (infinity sets no limit)", "but has to be a finite number"
+        raise ConfigError(f"conf: {place} is {number}, {limitless if place in LIMITS else finite}")
     run = RunConfig.from_section(composed)
     if "calibration" not in composed["finetune"]:
         raise ConfigError("finetune: missing keys ['calibration']")
