@@ -1,7 +1,9 @@
 """Writes the two generated pages of the reference: the configuration's keys and the command line (`make docs`).
 
-The keys come from the schemas in ``workflow/schemas``, their values from the files of ``conf``, the commands from their
-argparse parsers. ``tests/docs/test_reference.py`` fails where a committed page is not what this file writes.
+The keys come from the sections of ``autotailor.config.run.RunConfig``, their values from the files of ``conf``, the
+commands from their argparse parsers. ``tests/docs/test_reference.py`` fails where a committed page is not what this
+file writes. ``python docs/tools/generate.py --schemas FOLDER`` writes a JSON schema for each group of ``conf``, by
+which editors complete and check its files.
 """
 
 from __future__ import annotations
@@ -11,15 +13,30 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import yaml
 
 from autotailor.__main__ import COMMANDS
+from autotailor.config import Cluster, CommandLine, RunConfig
+from autotailor.config.recipe import Recipe
+from autotailor.config.run import ModelConfig, SpaceConfig
+from autotailor.data.datasets.folder import FolderConfig
+from autotailor.data.datasets.huggingface import HuggingfaceConfig
+from autotailor.data.datasets.source import SourceConfig
+from autotailor.data.datasets.torchvision import TorchvisionConfig
+from autotailor.data.datasets.webdataset import WebdatasetConfig
+from autotailor.data.digits.config import DigitsConfig
+from autotailor.finetuning.config import FinetuneConfig, PretrainConfig
+from autotailor.finetuning.polishing.config import NOT_OURS, PolishConfig
+from autotailor.finetuning.sampling.mixed import MixedParameters
+from autotailor.pool.config import PoolConfig
+from autotailor.profiling import DeviceConfig
+from autotailor.search import SearchConfig
+from autotailor.search.cost import Counting
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-SCHEMAS = ROOT / "workflow" / "schemas"
 Schema = Mapping[str, Any]
 
 TYPES = {
@@ -30,9 +47,28 @@ TYPES = {
     "null": "null",
     "object": "mapping",
 }
-OWN_TABLE = ("pretrain", "space")
-NOT_SHARED = {"polish": {"epochs", "keep", "panel", "resume_from"}}
-"""Keys of ``training`` that a section does not have."""
+OWN_TABLE = ("pretrain", "space", "sampling")
+DATA = {
+    "folder": FolderConfig,
+    "source": SourceConfig,
+    "huggingface": HuggingfaceConfig,
+    "webdataset": WebdatasetConfig,
+    "torchvision": TorchvisionConfig,
+    "digits": DigitsConfig,
+}
+FILES = {"torchvision": "cifar10"}
+DATASETS = (
+    ("folder", "pictures in folders", "`kind: folder`."),
+    ("source", "Datasets of your own", "`kind: source`. A function of yours makes PyTorch Datasets."),
+    ("huggingface", "a dataset of Hugging Face", "`kind: huggingface`, with the extra `huggingface`."),
+    ("webdataset", "WebDataset shards", "`kind: webdataset`, with the extra `webdataset`."),
+    (
+        "torchvision",
+        "a dataset of torchvision",
+        "`kind: torchvision`. Its test images are halved by the seed into validation and test.",
+    ),
+    ("digits", "digits", "scikit-learn's handwritten digits, distorted (`name: digits`)."),
+)
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
 
 CONFIGURATION = """# Configuration
@@ -76,9 +112,8 @@ class Section:
 
 def configuration_page() -> str:
     """The page of the configuration's keys."""
-    command = yaml.safe_load((SCHEMAS / "config.schema.yaml").read_text(encoding="utf-8"))
     parts = [CONFIGURATION, "## Command line", "What `snakemake --config KEY=VALUE ...` takes."]
-    parts.append(_table(("key", "type", "default", "meaning"), _command_rows(command)))
+    parts.append(_table(("key", "type", "default", "meaning"), _command_rows(keys(CommandLine))))
     for section in sections():
         head = ("key", "type", "range", f"value in `{section.source}`", "meaning")
         parts += [section.title, section.text, _table(head, _rows(section))]
@@ -87,88 +122,57 @@ def configuration_page() -> str:
 
 def sections() -> list[Section]:
     """The sections of the configuration in the order of the page."""
-    schema = yaml.safe_load((SCHEMAS / "conf.schema.yaml").read_text(encoding="utf-8"))
-    top, described = schema["properties"], {name: part["properties"] for name, part in schema["$defs"].items()}
-    single = {key: part for key, part in top.items() if part.get("type") != "object"}
-    pictures, config = described["pictures"], "conf/config.yaml"
+    config, model = "conf/config.yaml", "conf/model/resnet_digits.yaml"
+    top, own = keys(RunConfig), keys(ModelConfig)
     return [
-        Section("## Top level", "", single, config),
-        Section("## `model`", "", top["model"]["properties"], "conf/model/resnet_digits.yaml"),
-        Section(
-            "### `model.pretrain`",
-            "",
-            described["training"] | described["pretrain"],
-            "conf/model/resnet_digits.yaml",
-            ("pretrain",),
-        ),
+        Section("## Top level", "", {key: part for key, part in top.items() if key not in nested()}, config),
+        Section("## `model`", "", own, model),
+        Section("### `model.pretrain`", "", keys(PretrainConfig), model, ("pretrain",)),
         Section(
             "### `model.space`",
             "What is not listed stays as it is. `python -m autotailor inspect SOURCE --yaml` proposes a space.",
-            described["space"],
-            "conf/model/resnet_digits.yaml",
+            keys(SpaceConfig),
+            model,
             ("space",),
         ),
-        Section("## `device`", "", described["device"], "conf/device/host.yaml"),
+        Section("## `device`", "", keys(DeviceConfig), "conf/device/host.yaml"),
         Section(
             "### `device` without a device",
             "With the key `cost`, budgets limit what the graph says, and nothing is measured but accuracy. There are "
             "no other keys.",
-            described["counting"],
+            keys(Counting),
             "conf/device/macs.yaml",
         ),
-        Section(
-            "## `data`: pictures in folders", "`kind: folder`.", pictures | described["folder"], "conf/data/folder.yaml"
-        ),
-        Section(
-            "## `data`: Datasets of your own",
-            "`kind: source`. A function of yours makes PyTorch Datasets.",
-            pictures | described["source"],
-            "conf/data/source.yaml",
-        ),
-        Section(
-            "## `data`: a dataset of Hugging Face",
-            "`kind: huggingface`, with the extra `huggingface`.",
-            pictures | described["huggingface"],
-            "conf/data/huggingface.yaml",
-        ),
-        Section(
-            "## `data`: WebDataset shards",
-            "`kind: webdataset`, with the extra `webdataset`.",
-            pictures | described["webdataset"],
-            "conf/data/webdataset.yaml",
-        ),
-        Section(
-            "## `data`: a dataset of torchvision",
-            "`kind: torchvision`. Its test images are halved by the seed into validation and test.",
-            pictures | described["torchvision"],
-            "conf/data/cifar10.yaml",
-        ),
-        Section(
-            "## `data`: digits",
-            "scikit-learn's handwritten digits, distorted (`name: digits`).",
-            described["digits"],
-            "conf/data/digits.yaml",
+        *(
+            Section(f"## `data`: {title}", text, keys(DATA[kind]), f"conf/data/{FILES.get(kind, kind)}.yaml")
+            for kind, title, text in DATASETS
         ),
         Section(
             "## `finetune`",
             "Other files of `conf/finetune` differ in the strategy and in what suits it. `common/training.yaml` holds "
             "the values that they share.",
-            described["training"] | described["finetune"],
+            keys(FinetuneConfig),
             "conf/finetune/mixed.yaml",
+        ),
+        Section(
+            "### `finetune.sampling`",
+            "Of the strategy `mixed`; others have no parameters.",
+            keys(MixedParameters),
+            "conf/finetune/mixed.yaml",
+            ("sampling",),
         ),
         Section(
             "## `cluster`",
             "What jobs get where they are computed. `--config cluster=NAME` chooses the file "
             "([clusters](../guides/cluster.md)). No key of it changes a result, and no change of it runs a rule again.",
-            described["cluster"],
+            keys(Cluster),
             "conf/cluster/slurm.yaml",
         ),
-        Section("## `search`", "", described["search"], "conf/search/default.yaml"),
+        Section("## `search`", "", keys(SearchConfig), "conf/search/default.yaml"),
         Section(
             "## `polish`",
             "Training of single SubNets before they are exported.",
-            {key: described["training"][key] for key in described["training"] if key not in NOT_SHARED["polish"]}
-            | described["polish"],
+            {key: part for key, part in keys(PolishConfig).items() if key not in NOT_OURS},
             "conf/polish/default.yaml",
         ),
         Section(
@@ -178,27 +182,56 @@ def sections() -> list[Section]:
             "recipe=quick`) gives a first answer, `recipe=thorough` takes longer, and `make run` takes "
             "`recipe=demonstration`, which conf/model/resnet_digits.yaml names. Keys that `overrides` change stay as "
             "they are there.",
-            described["recipe"],
+            keys(Recipe),
             "conf/recipe/default.yaml",
         ),
         Section(
             "## `pool`",
             "SubNets that share one file of weights ([pools](../guides/pool.md)). "
             "The rules `train_pool` and `make_pool` read it.",
-            described["pool"],
+            keys(PoolConfig),
             "conf/pool/default.yaml",
         ),
-        Section("## `sensitivity`", "", described["sensitivity"], config, ("sensitivity",)),
         *(
-            Section(f"## `{name}`", "", top[name]["properties"], config, (name,))
-            for name in ("profile", "validate", "confirm", "measure", "export", "compare")
+            Section(
+                f"## `{name}`",
+                "",
+                {k: v for k, v in keys(nested()[name]).items() if k != "calibration"},
+                config,
+                (name,),
+            )
+            for name in ("moments", "sensitivity", "profile", "validate", "confirm", "measure", "export", "compare")
         ),
     ]
 
 
-def _command_rows(schema: Schema) -> Iterator[tuple[str, ...]]:
-    for key, part in schema["properties"].items():
-        kind = "name of a rule, or a list" if "anyOf" in part else _type(part)
+def nested() -> dict[str, Any]:
+    """The sections of a run by their keys; None where one of several classes reads the section."""
+    hints = get_type_hints(RunConfig)
+    classes = {name: kind if hasattr(kind, "SECTION") else None for name, kind in hints.items()}
+    return {name: kind for name, kind in classes.items() if kind or name in ("device", "data")}
+
+
+def keys(section: Any) -> Schema:
+    """The schemas of the keys of a section, with those of nested sections in their place."""
+    schema = section.schema()
+
+    def filled(part: Any) -> Any:
+        if isinstance(part, list):
+            return [filled(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        name = part.get("$ref", "").removeprefix("#/$defs/")
+        whole = {**schema["$defs"][name], **part} if name else part
+        return {key: filled(value) for key, value in whole.items() if key not in ("$ref", "$defs", "title")}
+
+    found: Schema = filled(schema["properties"])
+    return found
+
+
+def _command_rows(parts: Schema) -> Iterator[tuple[str, ...]]:
+    for key, part in parts.items():
+        kind = "name of a rule, or a list" if key == "keep" else _type(part)
         yield f"`{key}`", kind, _value(part.get("default"), "default" in part), _sentence(part)
 
 
@@ -220,17 +253,20 @@ def _values(path: Path) -> Mapping[str, Any]:
 def _key_rows(keys: Schema, values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, ...]]:
     """One row for each key; keys of a nested section follow it."""
     for key, part in keys.items():
-        nested, value = part.get("properties"), ""
-        if not nested and f"{prefix}{key}" not in OWN_TABLE:
+        is_elsewhere = f"{prefix}{key}" in OWN_TABLE or isinstance(values.get(key), str)
+        inner, value = None if is_elsewhere else part.get("properties"), ""
+        if not inner and f"{prefix}{key}" not in OWN_TABLE:
             value = _value(values.get(key, part.get("default")), key in values or "default" in part)
         yield f"`{prefix}{key}`", _type(part), _range(part), value, _sentence(part)
-        if nested:
-            yield from _key_rows(nested, values.get(key, {}), f"{prefix}{key}.")
+        if inner:
+            yield from _key_rows(inner, values.get(key, {}), f"{prefix}{key}.")
 
 
 def _type(part: Schema) -> str:
     if "anyOf" in part:
         return " or ".join(_type(option) for option in part["anyOf"])
+    if "prefixItems" in part:
+        part = {**part, "items": part["prefixItems"][0]}
     if "enum" in part:
         return "one of " + ", ".join(f"`{name}`" for name in part["enum"])
     kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
@@ -245,9 +281,9 @@ def _range(part: Schema) -> str:
     for option in part.get("anyOf", ()):
         if said := _range(option):
             return said
-    return ", ".join(text.format(part[key]) for key, text in BOUNDS.items() if key in part) or (
-        _range(part["items"]) if "items" in part else ""
-    )
+    inner = [part["items"]] if isinstance(part.get("items"), dict) else part.get("prefixItems", ())
+    said = ", ".join(text.format(f"{part[key]:.12g}") for key, text in BOUNDS.items() if key in part)
+    return said or (_range(inner[0]) if inner else "")
 
 
 def _value(value: object, is_there: bool = True) -> str:
@@ -316,8 +352,44 @@ def _meaning(action: argparse.Action) -> str:
 PAGES = {"configuration.md": configuration_page, "cli.md": command_page}
 
 
+def schemas() -> dict[str, Schema]:
+    """A JSON schema for the files of each group of ``conf``, and for ``config.yaml``.
+
+    A file may leave keys to others (``defaults``), and take values from other keys (``${seed}``).
+    """
+    groups = {name: [kind] for name, kind in nested().items() if kind}
+    groups |= {"device": [DeviceConfig, Counting], "data": list(DATA.values()), "config": [RunConfig]}
+    files = {name: [_of_a_file({"properties": keys(kind)}) for kind in kinds] for name, kinds in groups.items()}
+    return {name: {"anyOf": found} for name, found in files.items()}
+
+
+def _of_a_file(part: Any) -> Any:
+    """A schema of which keys may be missing and stand for others, at any depth."""
+    if isinstance(part, list):
+        return [_of_a_file(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if "properties" not in part:
+        return {key: _of_a_file(value) for key, value in part.items()}
+    taken = {"type": "string", "pattern": r"\$\{"}
+    inner = {
+        key: {"anyOf": [_of_a_file(each), taken], "description": each["description"]}
+        for key, each in part["properties"].items()
+    }
+    return {"type": "object", "additionalProperties": False, "properties": {**inner, "defaults": {"type": "array"}}}
+
+
 def main() -> None:
-    """Writes both pages."""
+    """Writes both pages, or the schemas."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument(
+        "--schemas", type=Path, metavar="FOLDER", help="write GROUP.schema.json into this folder instead"
+    )
+    if folder := parser.parse_args().schemas:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, schema in schemas().items():
+            (folder / f"{name}.schema.json").write_text(json.dumps(schema, indent=1), encoding="utf-8")
+        return
     REFERENCE.mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page(), encoding="utf-8")

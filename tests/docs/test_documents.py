@@ -31,7 +31,6 @@ from documents import ROOT, Block
 from forked_snakemake import Snakemake
 from picture_files import photo
 
-SCHEMA = ROOT / "workflow" / "schemas" / "conf.schema.yaml"
 PAGES = documents.pages()
 BLOCKS = [block for page in PAGES for block in documents.blocks(page)]
 COMMANDS = [block for block in BLOCKS if block.language in documents.COMMANDS]
@@ -112,7 +111,7 @@ def shell(command: str, project: Path) -> str:
 def composed(conf: Path, model: str = "resnet_digits", device: str = "host", overrides: tuple[str, ...] = ()) -> Any:
     """The configuration of a run, checked against its schema."""
     found = configuration.compose(conf, model, device, list(overrides))
-    configuration.validate(found, SCHEMA, "conf")
+    configuration.validate(found)
     return found
 
 
@@ -198,7 +197,7 @@ def test_yaml_composes(block: Block, project: Path) -> None:
     """A block with a title is that file of ``conf``; one without changes values of the configuration."""
     if not block.title:
         whole = composed(project / "conf")
-        configuration.validate(changed(whole, yaml.safe_load(block.code)), SCHEMA, block.place)
+        configuration.validate(changed(whole, yaml.safe_load(block.code)))
         return
     folder, group, file = block.title.split("/")
     path, name = project / folder / group / file, file.removesuffix(".yaml")
@@ -259,10 +258,9 @@ def test_the_tutorial_explains_every_rule_that_it_plans() -> None:
 
 
 def test_the_page_on_reruns_names_the_rules_that_can_be_kept() -> None:
-    schema = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
     text = (ROOT / "docs" / "guides" / "reruns.md").read_text(encoding="utf-8")
     (sentence,) = re.findall(r"The rules that take long can be\s+kept: ([^.]+)\.", text)
-    assert re.findall(r"`(\w+)`", sentence) == schema["$defs"]["kept"]["enum"]
+    assert re.findall(r"`(\w+)`", sentence) == configuration.CommandLine.schema()["properties"]["keep"]["items"]["enum"]
 
 
 def test_the_list_of_folders_names_every_command() -> None:

@@ -1,91 +1,136 @@
-"""Sections of the configuration: what is read, and what is refused by name."""
+"""Sections of the configuration: what is read, what is refused by name, and what the schema says of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+import pickle
+from dataclasses import field, replace
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autotailor.ir.errors import AutoTailorError
-from autotailor.sections import check_integers, check_numbers, check_texts, flatten, place, read_section
+from autotailor.sections import Section, descriptions, flatten
+from autotailor.values import AboveZero, Bound, Flag, Natural, OneOf, Share, UnfitError
 
 
 class SectionError(AutoTailorError):
     """The error that a section's owner chooses."""
 
 
-@dataclass(frozen=True)
-class Config:
-    epochs: int
-    rate: float = 0.1
-    sizes: tuple[int, ...] = field(default_factory=tuple)
+class Teaching(Section, of="teaching", error=SectionError):
+    """How the teacher teaches.
+
+    Attributes:
+        weight: of ``teacher`` labels: a share.
+    """
+
+    weight: Share = 0.5
+
+    def __post_init__(self) -> None:
+        if self.weight == 0.25:
+            raise UnfitError("weight", "expected anything but a quarter")
 
 
-def test_lists_become_tuples_and_what_is_left_out_has_its_default() -> None:
-    read = read_section(Config, {"epochs": 3, "sizes": [1, 2]}, "training", SectionError)
-    assert read == Config(3, 0.1, (1, 2))
-    assert hash(read)
+class Loop(Section, of="training", error=SectionError, kw_only=True):
+    """A training.
+
+    Attributes:
+        epochs, steps: so many of
+            them.
+        rate: learning rate.
+    """
+
+    epochs: Natural
+    steps: Natural = 0
+    rate: Annotated[float, Bound(gt=0, expected="a rate above 0")] = 0.1
+    optimizer: Annotated[str, OneOf("sgd", "adam")] = "sgd"
+    sizes: tuple[AboveZero, ...] = ()
+    compiled: Flag = False
+    name: str = ""
+    limit: AboveZero | None = None
+
+
+class Finetune(Loop, kw_only=True):
+    """Another training."""
+
+    epochs: Natural = 3
+    teaching: Teaching = field(default_factory=Teaching)
+    rounds: tuple[Teaching, ...] = ()
+
+
+def test_lists_and_mappings_are_read_and_what_is_left_out_has_its_default() -> None:
+    read = Finetune.from_section({"sizes": [1, 2.5], "teaching": {"weight": 1}, "rounds": [{"weight": 0}]})
+    assert read == Finetune(sizes=(1, 2.5), teaching=Teaching(1), rounds=(Teaching(0),))
+    assert hash(read) == hash(pickle.loads(pickle.dumps(read)))
+    assert (Loop.rate, Finetune.epochs, replace(read, steps=4).steps) == (0.1, 3, 4)
+
+
+def test_a_whole_number_stays_as_it_was_written() -> None:
+    """A training that an earlier version began is found by its parameters as text."""
+    assert repr(Teaching.from_section({"weight": 1})) == "Teaching(weight=1)"
 
 
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ([], r"training: expected a mapping of parameters, not \[\]"),
-        ({"epochs": 1, "epoch": 2}, r"training: unknown keys \['epoch'\]; known are \['epochs', 'rate', 'sizes'\]"),
-        ({"epochs": 1, 7: 2}, r"unknown keys \['7'\]"),
-        ({"rate": 1.0}, r"training: missing keys \['epochs'\]"),
+        ([], "training: expected a mapping of parameters, not []"),
+        ({"epoch": 2}, "training: unknown keys ['epoch']; known are ['compiled', 'epochs', 'limit', 'name', "),
+        ({"epoch": 2, "rate": 0}, "Did you mean 'epochs'?"),
+        ({7: 2}, "training: unknown keys ['7']; known are"),
+        ({"teaching": {"wait": 1}}, "training.teaching: unknown keys ['wait']; known are ['weight']"),
+        ({"teaching": 3}, "training.teaching: expected a mapping of parameters, not 3"),
+        ({"teaching": {"weight": 0.25}}, "training.teaching.weight: expected anything but a quarter"),
+        ({"rounds": [{}, {"weight": 2}]}, "training.rounds.1.weight: expected a number >= 0 and <= 1, not 2"),
+        ({"epochs": -1}, "training.epochs: expected an integer >= 0, not -1"),
+        ({"epochs": True}, "training.epochs: expected an integer >= 0, not True"),
+        ({"epochs": 1.0}, "training.epochs: expected an integer >= 0, not 1.0"),
+        ({"rate": float("nan")}, "training.rate: expected a rate above 0, not nan"),
+        ({"limit": float("inf")}, "training.limit: expected a number > 0, not inf"),
+        ({"limit": "1"}, "training.limit: expected a number > 0, not '1'"),
+        ({"sizes": [1, False]}, "training.sizes.1: expected a number > 0, not False"),
+        ({"sizes": 3}, "training.sizes: expected a list, not 3"),
+        (
+            {"optimizer": "adm"},
+            "unknown optimizer 'adm'; known are sgd, adam. Did you mean 'adam'?",
+        ),
+        ({"compiled": 1}, "training.compiled: expected true or false, not 1"),
+        ({"name": None}, "training.name: expected a text, not None"),
     ],
 )
 def test_other_sections_are_refused_by_name(section: Any, message: str) -> None:
-    with pytest.raises(SectionError, match=message):
-        read_section(Config, section, "training", SectionError)
-
-
-@dataclass(frozen=True)
-class Placed:
-    """Says in its error how it is called, and may make other objects while it is read."""
-
-    depth: int
-    inner: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.inner:
-            read_section(Placed, {"depth": 1}, "outer.inner", SectionError)
-            assert place(Config(1)) == "Config"
-        if self.depth < 1:
-            raise SectionError(f"{place(self)}.depth")
+    with pytest.raises(SectionError) as refused:
+        Finetune.from_section(section)
+    assert message in str(refused.value)
 
 
 def test_an_object_is_called_by_the_section_that_a_user_wrote_and_else_by_its_class() -> None:
-    for inner in ([], ["read"]):
-        with pytest.raises(SectionError, match=r"^outer\.depth$"):
-            read_section(Placed, {"depth": 0, "inner": inner}, "outer", SectionError)
-        with pytest.raises(SectionError, match=r"^Placed\.depth$"):
-            Placed(0, tuple(inner))
+    with pytest.raises(SectionError, match=r"^mine: missing keys \['epochs'\]$"):
+        Loop.from_section({}, where="mine")
+    for _ in range(2):
+        with pytest.raises(SectionError, match=r"^Loop\.epochs: expected"):
+            Loop(epochs=-1)
 
 
-@pytest.mark.parametrize("value", [1, None, True, ("a",)])
-def test_other_things_than_texts_are_refused(value: Any) -> None:
-    with pytest.raises(SectionError, match=r"data\.epochs: expected a text, not "):
-        check_texts(Config(value), ["epochs"], "data", SectionError)
-    check_texts(Config("a"), ["epochs"], "data", SectionError)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("value", [0, True, 1.0, "1", None])
-def test_integers_below_their_bound_and_other_things_are_refused(value: Any) -> None:
-    with pytest.raises(SectionError, match=r"training\.epochs: expected an integer >= 1"):
-        check_integers(Config(value), {"epochs": 1}, "training", SectionError)
-    check_integers(Config(1), {"epochs": 1}, "training", SectionError)
-
-
-@pytest.mark.parametrize("value", [-0.1, True, float("nan"), float("inf"), "1"])
-def test_numbers_below_their_bound_and_other_things_are_refused(value: Any) -> None:
-    with pytest.raises(SectionError, match=r"training\.rate: expected a number >= 0"):
-        check_numbers(Config(1, value), {"rate": 0}, "training", SectionError)
-    check_numbers(Config(1, 0), {"rate": 0}, "training", SectionError)
+def test_the_docstring_of_a_section_describes_its_keys_also_in_the_schema() -> None:
+    told = "so many of them."
+    assert descriptions(Finetune) == {"epochs": told, "steps": told, "rate": "learning rate."}
+    schema = Finetune.schema()
+    assert schema["$defs"]["Teaching"]["properties"]["weight"] == {
+        "description": "of `teacher` labels: a share.",
+        "default": 0.5,
+        "minimum": 0,
+        "maximum": 1,
+        "type": "number",
+    }
+    assert schema["properties"]["optimizer"]["enum"] == ["sgd", "adam"]
+    assert schema["properties"]["rate"] == {
+        "description": "learning rate.",
+        "default": 0.1,
+        "exclusiveMinimum": 0,
+        "type": "number",
+    }
 
 
 NAMES = st.text("abc", min_size=1, max_size=3)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from autotailor.stages import STAGES, WRITER, before, kept_with
 
@@ -41,8 +40,3 @@ def test_what_a_stage_depends_on_follows_from_its_inputs(name: str, expected: tu
 
 def test_a_comparison_is_kept_with_the_trainings_alone() -> None:
     assert kept_with("compare") == TO_SEARCH[:4] != before("compare")
-
-
-def test_the_schema_knows_the_stages_that_can_be_kept() -> None:
-    schema = yaml.safe_load((WORKFLOW / "schemas" / "config.schema.yaml").read_text(encoding="utf-8"))
-    assert set(schema["$defs"]["kept"]["enum"]) == {name for name, stage in STAGES.items() if stage.is_long}

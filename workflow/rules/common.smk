@@ -62,11 +62,10 @@ def refuse(error):
 def load_matrix():
     """The configurations of all pairs; an invalid one ends the run with a message before any rule."""
     try:
-        schemas = WORKFLOW / "schemas"
         for key, read in READ_AS.items():
             if key in config:
                 config[key] = read(config[key])
-        configuration.validate(dict(config), schemas / "config.schema.yaml", "--config")
+        configuration.CommandLine.from_section(dict(config))
         for key, value in DEFAULTS.items():
             config.setdefault(key, value)
         recipe = [f"recipe={config['recipe']}"] if config["recipe"] else []
@@ -77,7 +76,6 @@ def load_matrix():
             [*recipe, *config["overrides"]],
             lut=config.get("lut"),
             cluster=config["cluster"],
-            schema=schemas / "conf.schema.yaml",
             kept=STATE / "configurations",
             reads=not workflow.is_main_process,
         )

@@ -2,63 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from autotailor.accuracy.errors import AccuracyError
-from autotailor.compute.accelerator import check_name
-from autotailor.sections import check_integers, place, read_section
+from autotailor.compute.accelerator import Accelerator
+from autotailor.sections import Section
+from autotailor.values import Bound, Natural, Positive, UnfitError
 
 MEMORY_MB = 1024
 """Default of the memory for activations that SubNets share in evaluation, MiB."""
 
 
-@dataclass(frozen=True)
-class CalibrationConfig:
-    """BatchNorm recalibration: ``images`` fixed images of the training stream, in batches of ``batch_size``."""
+class CalibrationConfig(Section, of="finetune.calibration", error=AccuracyError):
+    """BatchNorm recalibration: ``images`` fixed images of the training stream, in batches of ``batch_size``.
 
-    images: int = 512
-    batch_size: int = 128
+    Attributes:
+        images: fixed images of the training stream.
+        batch_size: images in each pass of the estimation.
+    """
 
-    def __post_init__(self) -> None:
-        check_integers(self, {"images": 2, "batch_size": 2}, place(self), AccuracyError)
-
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> CalibrationConfig:
-        """Reads a section of the configuration; raises AccuracyError for unknown keys and values out of range."""
-        return read_section(cls, section, "finetune.calibration", AccuracyError)
+    images: Annotated[int, Bound(ge=2)] = 512
+    batch_size: Annotated[int, Bound(ge=2)] = 128
 
 
-@dataclass(frozen=True)
-class MomentsConfig:
+class MomentsConfig(Section, of="moments", error=AccuracyError):
     """What readers read in a network that arrives trained, from which its slices follow in closed form.
 
     Attributes:
-        images: training pictures of the one pass; 0 leaves slices as they stand.
-        batch_size: pictures per forward pass.
+        images: training pictures of the one pass that collects what each weight of a network that arrives trained
+            reads. Slices follow from it in closed form. With 0 they are the weights as they stand.
+        batch_size: pictures in each forward pass.
         ridge: share of the mean square of what is read that is added to the diagonal of each regression.
-        seed: of the SubNets on which it is decided how much of their statistics is estimated anew.
-        threads: of PyTorch.
-        accelerator: that computes (``autotailor.compute.accelerator``).
+        seed: of the SubNets on which it is decided how much of their statistics of BatchNorm is estimated anew.
+        threads: PyTorch's threads.
+        accelerator: as at the top level.
     """
 
-    images: int = 512
-    batch_size: int = 64
-    ridge: float = 3e-3
-    seed: int = 0
-    threads: int = 1
-    accelerator: str = "cpu"
+    images: Natural = 512
+    batch_size: Annotated[int, Bound(ge=2)] = 64
+    ridge: Annotated[float, Bound(gt=0, lt=1)] = 3e-3
+    seed: Natural = 0
+    threads: Positive = 1
+    accelerator: Accelerator = "cpu"
 
     def __post_init__(self) -> None:
-        check_integers(self, {"images": 0, "batch_size": 2, "seed": 0, "threads": 1}, "moments", AccuracyError)
         if self.images == 1:
-            raise AccuracyError("moments.images: expected 0 (slices as they stand) or at least 2 pictures, not 1")
-        if not isinstance(self.ridge, (int, float)) or not 0 < self.ridge < 1:
-            raise AccuracyError(f"moments.ridge: expected a number above 0 and below 1, not {self.ridge!r}")
-        check_name(self.accelerator, "moments.accelerator")
-
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> MomentsConfig:
-        """Reads a section of the configuration; raises AccuracyError for unknown keys and values out of range."""
-        return read_section(cls, section, "moments", AccuracyError)
+            raise UnfitError("images", "expected 0 (slices as they stand) or at least 2 pictures, not 1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 from autotailor.project.folder import ProjectError
 
@@ -108,10 +109,7 @@ def check_names(config: Mapping[str, object]) -> None:
 
 
 def known_keys() -> list[str]:
-    """The keys of ``workflow/schemas/config.schema.yaml``."""
-    import yaml  # type: ignore[import-untyped]
+    """The keys that ``--config`` takes."""
+    from autotailor.config import CommandLine
 
-    from autotailor.project.places import WORKFLOW
-
-    schema = yaml.safe_load((WORKFLOW / "schemas" / "config.schema.yaml").read_text(encoding="utf-8"))
-    return list(schema["properties"])
+    return [field.name for field in fields(CommandLine)]

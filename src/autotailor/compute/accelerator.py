@@ -6,14 +6,17 @@ The parameter is called ``accelerator``, because ``device`` names the target dev
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from autotailor.ir.errors import AutoTailorError
+from autotailor.values import OneOf
 
 if TYPE_CHECKING:
     import torch
 
-_NAME = re.compile(r"auto|cpu|mps|cuda(:\d{1,3})?")
+_NAME = re.compile(r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$")
+Accelerator = Annotated[str, OneOf("auto", "cpu", "cuda", "cuda:N", "mps", pattern=_NAME.pattern)]
+"""The name of an accelerator in a section of the configuration."""
 
 
 class AcceleratorError(AutoTailorError):

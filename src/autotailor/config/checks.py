@@ -22,19 +22,11 @@ def check(config: Mapping[str, Any]) -> None:
     Raises:
         AutoTailorError: something is invalid; the message names the first problem and its remedy.
     """
-    from autotailor import accuracy, data, finetuning, search, sensitivity
-    from autotailor.finetuning import polishing
-    from autotailor.pool.config import PoolConfig
+    from autotailor import data
+    from autotailor.config.run import validate
 
-    if config["model"]["pretrain"]:
-        finetuning.PretrainConfig.from_section(config["model"]["pretrain"])
-    finetuning.FinetuneConfig.from_section(config["finetune"])
-    polishing.PolishConfig.from_section(config["polish"])
+    validate(config)
     check_joint(config)
-    PoolConfig.from_section(config["pool"])
-    accuracy.MomentsConfig.from_section(config["moments"])
-    sensitivity.SensitivityConfig.from_section(config["sensitivity"])
-    search.SearchConfig.from_section(config["search"])
     check_space(config["model"])
     check_cost(config)
     check_files(config["model"])

@@ -7,13 +7,14 @@ minutes, ``gpu``, ``nodes``, and for Slurm ``gres``, ``tasks`` and ``slurm_extra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 from autotailor.compute.launch import Processes
 from autotailor.config.errors import ConfigError
-from autotailor.sections import check_integers, check_numbers, read_section
+from autotailor.sections import Section
 from autotailor.stages import STAGES
+from autotailor.values import Bound, Flag, Natural, OneOf, Positive, UnfitError
 
 Resources = dict[str, int | str]
 OWN_NAMES = {"mem_mb": "mem_mb", "runtime": "minutes", "gpu": "gpus", "threads": "cpus", "nodes": "the key nodes"}
@@ -22,36 +23,26 @@ OWN_NAMES = {"mem_mb": "mem_mb", "runtime": "minutes", "gpu": "gpus", "threads":
 ALONE = Processes()
 
 
-@dataclass(frozen=True)
-class Need:
+class Need(Section, of="cluster.each", error=ConfigError):
     """What a job gets; None leaves the choice to the rule, or to the cluster.
 
     Attributes:
-        cpus: cores on each node.
-        mem_mb: memory on each node in MB.
-        minutes: time until the cluster ends the job.
-        gpus: on each node.
-        resources: further resources of Snakemake.
+        cpus: cores on each node. Null takes as many as the rule computes with.
+        mem_mb: memory on each node in MB. Null asks for none.
+        minutes: minutes until the cluster ends the job. Null asks for none.
+        gpus: GPUs on each node. Null takes one for each process whose ``accelerator`` is ``cuda``, else none.
+        resources: further resources of Snakemake by name, for Slurm such as ``slurm_partition``, ``slurm_account``,
+            ``qos``, ``constraint``, ``gpu_model`` and ``slurm_extra`` (options of sbatch).
     """
 
-    cpus: int | None = None
-    mem_mb: int | None = None
-    minutes: int | None = None
-    gpus: int | None = None
-    resources: Mapping[str, int | str] = field(default_factory=dict)
+    cpus: Positive | None = None
+    mem_mb: Positive | None = None
+    minutes: Positive | None = None
+    gpus: Natural | None = None
+    resources: Mapping[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any], where: str) -> Need:
-        """Reads and checks a mapping of the section ``cluster``.
-
-        Raises:
-            ConfigError: a key is unknown, or a value cannot be used.
-        """
-        need = read_section(cls, section, where, ConfigError)
-        least = {"cpus": 1, "mem_mb": 1, "minutes": 1, "gpus": 0}
-        check_integers(need, {key: least[key] for key in least if getattr(need, key) is not None}, where, ConfigError)
-        check_resources(need.resources, f"{where}.resources")
-        return need
+    def __post_init__(self) -> None:
+        check_resources(self.resources, "resources")
 
     def over(self, other: Need) -> Need:
         """This need, with what it leaves open taken from another one."""
@@ -60,32 +51,25 @@ class Need:
         return Need(**chosen, resources={**other.resources, **self.resources})
 
 
-def check_resources(resources: object, where: str) -> None:
-    """Raises ConfigError unless these are names with numbers or texts, none of which has a key of its own."""
-    if not isinstance(resources, Mapping):
-        raise ConfigError(f"{where}: expected a mapping of Snakemake's resources, not {resources!r}")
+def check_resources(resources: Mapping[str, Any], where: str) -> None:
+    """Raises UnfitError unless each is a number or a text, and none has a key of its own."""
     for name, value in resources.items():
         if name in OWN_NAMES:
-            raise ConfigError(f"{where}.{name}: {OWN_NAMES[name]} says it; leave it out here")
+            raise UnfitError(f"{where}.{name}", f"{OWN_NAMES[name]} says it; leave it out here")
         if isinstance(value, bool) or not isinstance(value, int | str):
-            raise ConfigError(f"{where}.{name}: expected an integer or a text, not {value!r}")
+            raise UnfitError(f"{where}.{name}", f"expected an integer or a text, not {value!r}")
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(Section, of="cluster.limit", error=ConfigError):
     """The most that an attempt of a job asks for; None: no limit.
 
     Attributes:
         mem_mb: memory on each node in MB.
-        minutes: time until the cluster ends the job.
+        minutes: time in minutes.
     """
 
-    mem_mb: int | None = None
-    minutes: int | None = None
-
-    def __post_init__(self) -> None:
-        given = [key for key in ("mem_mb", "minutes") if getattr(self, key) is not None]
-        check_integers(self, dict.fromkeys(given, 1), "cluster.limit", ConfigError)
+    mem_mb: Positive | None = None
+    minutes: Positive | None = None
 
 
 @dataclass(frozen=True)
@@ -116,56 +100,35 @@ class Job:
         return cls(rule, processes, licence, licence is not None and config["device"].get("transport") == "local")
 
 
-@dataclass(frozen=True)
-class Cluster:
+class Cluster(Section, of="cluster", error=ConfigError):
     """The section ``cluster``.
 
     Attributes:
-        name: its file.
-        licences: whether a job that measures on a device holds a licence of Slurm, which only one job can hold.
-        exclusive: whether a job that measures on the node that runs it has the node for itself.
+        name: name of the file.
+        licences: a job that measures on a device holds the licence ``device_NAME`` of Slurm, which only one job can
+            hold. The run asks for it before its first rule.
+        exclusive: a job that measures on the node that runs it (``device.transport`` is ``local``) has this node for
+            itself.
         growth: factor of memory and minutes from each attempt of a job to the next one.
         limit: the most that an attempt asks for.
-        each: of every job.
-        rules: of the jobs of single rules; what is None is taken from ``each``.
-        devices: further resources of jobs that measure on a device, by the device's name.
+        each: what every job gets.
+        rules: the keys of ``each`` for the jobs of single rules, for instance ``{finetune: {mem_mb: 64000, gpus: 4}}``.
+        devices: further resources of the jobs that measure on a device, for instance ``{android: {slurm_extra:
+            "--nodelist=lab1"}}`` where the device hangs on one node.
     """
 
     name: str
-    licences: bool = False
-    exclusive: bool = False
-    growth: float = 2.0
-    limit: Limit = Limit()
-    each: Need = Need()
-    rules: Mapping[str, Need] = field(default_factory=dict)
-    devices: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
+    licences: Flag = False
+    exclusive: Flag = False
+    growth: Annotated[float, Bound(ge=1)] = 2.0
+    limit: Limit = field(default_factory=Limit)
+    each: Need = field(default_factory=Need)
+    rules: Mapping[Annotated[str, OneOf(*STAGES)], Need] = field(default_factory=dict)
+    devices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> Cluster:
-        """Reads and checks the section.
-
-        Raises:
-            ConfigError: a key is unknown, or a value cannot be used; the message names the key.
-        """
-        known = read_section(cls, section, "cluster", ConfigError)
-        check_numbers(known, {"growth": 1.0}, "cluster", ConfigError)
-        for key in ("licences", "exclusive"):
-            if not isinstance(section.get(key, False), bool):
-                raise ConfigError(f"cluster.{key}: expected true or false, not {section[key]!r}")
-        for key in ("rules", "devices"):
-            if not isinstance(section.get(key, {}), Mapping):
-                raise ConfigError(f"cluster.{key}: expected a mapping, not {section[key]!r}")
-        for device, resources in section.get("devices", {}).items():
-            check_resources(resources, f"cluster.devices.{device}")
-        return replace(
-            known,
-            limit=read_section(Limit, section.get("limit", {}), "cluster.limit", ConfigError),
-            each=Need.from_section(section.get("each", {}), "cluster.each"),
-            rules={
-                rule: Need.from_section(found, f"cluster.rules.{rule}")
-                for rule, found in section.get("rules", {}).items()
-            },
-        )
+    def __post_init__(self) -> None:
+        for device, resources in self.devices.items():
+            check_resources(resources, f"devices.{device}")
 
     def need(self, rule: str) -> Need:
         """What the first attempt of a rule's job gets."""

@@ -50,7 +50,6 @@ class Matrix:
         *,
         lut: str | None = None,
         cluster: str | None = None,
-        schema: Path,
         kept: Path,
         reads: bool = False,
     ) -> None:
@@ -63,12 +62,11 @@ class Matrix:
             overrides: Hydra overrides, for every pair.
             lut: a LUT that replaces the measurements of the one device.
             cluster: a file of ``conf/cluster``; None takes the file that ``config.yaml`` names.
-            schema: the JSON schema of a configuration.
             kept: folder of the files of composed configurations.
             reads: whether a kept file is used. Its name contains the hash of all files of both folders.
         """
         self.models, self.devices = tuple(models), tuple(devices)
-        self._conf, self._schema, self._folder, self._reads = conf_dir, schema, kept, reads
+        self._conf, self._folder, self._reads = conf_dir, kept, reads
         self._asked = (list(overrides), lut, cluster)
         self._content = artifacts.digest({str(path): artifacts.file_digest(path) for path in files(conf_dir)})
         self._composed: dict[Pair, Section] = {}
@@ -92,7 +90,7 @@ class Matrix:
         Where jobs are computed, and with what, changes no result, and is no part of what provenance and MLflow record.
 
         Raises:
-            ConfigError: a file or a key does not exist, or a value does not match the schema.
+            ConfigError: a file or a key does not exist, or a value cannot be used.
         """
         if pair not in self._composed:
             path = self.path(pair)
@@ -117,13 +115,13 @@ class Matrix:
     def _compose(self, pair: Pair) -> Section:
         # A process that reads a kept file does without these modules, and with that, without Hydra.
         from autotailor.config.composition import compose
-        from autotailor.config.schema import validate
+        from autotailor.config.run import validate
 
         overrides, lut, cluster = self._asked
         try:
             composed = compose(self._conf, *pair, overrides, cluster)
             composed["profile"]["lut"] = lut or composed["profile"]["lut"]
-            validate(composed, self._schema, "conf")
+            validate(composed)
         except ConfigError as error:
             if len(self.pairs) == 1:
                 raise

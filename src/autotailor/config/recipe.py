@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from autotailor.config.errors import ConfigError
-from autotailor.sections import check_integers, check_numbers, read_section
+from autotailor.sections import Section as Parameters
+from autotailor.values import Bound, Natural
 
+Factor = Annotated[float, Bound(ge=0.01)]
 Section = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(Parameters, of="recipe", error=ConfigError):
     """Factors of numbers of the configuration; a number above 0 stays above 0.
 
     Attributes:
-        name: of the file in conf/recipe.
-        training: of epochs and images of fine-tuning and polishing. The original network is trained as its file says:
-            it is what SubNets are compared with.
-        evaluations: of SubNets that are evaluated to learn from, along the front, and to be compared.
-        candidates: of SubNets that compete for each budget.
-        measuring: of the time for new operators, of the SubNets that validate the latencies, and of the rounds in which
-            whole networks are timed.
-        images: validation images of the sensitivities at most; 0 leaves their number.
+        name: name of the file in ``conf/recipe``, for people.
+        training: factor of the epochs and images of ``finetune``, ``polish.joint`` and ``polish.rounds``.
+        evaluations: factor of ``sensitivity.evaluations``, ``sensitivity.validate_subnets`` and ``search.evaluations``.
+        candidates: factor of ``search.candidates``, and of the candidates in ``polish.rounds``.
+        measuring: factor of ``device.min_minutes``, ``validate.subnets``, ``validate.rounds``, ``confirm.rounds`` and
+            ``measure.rounds``.
+        images: highest number of ``sensitivity.images``. 0 sets none.
     """
 
     name: str = "default"
-    training: float = 1.0
-    evaluations: float = 1.0
-    candidates: float = 1.0
-    measuring: float = 1.0
-    images: int = 0
-
-    def __post_init__(self) -> None:
-        factors = dict.fromkeys(("training", "evaluations", "candidates", "measuring"), 0.01)
-        check_numbers(self, factors, "recipe", ConfigError)
-        check_integers(self, {"images": 0}, "recipe", ConfigError)
+    training: Factor = 1.0
+    evaluations: Factor = 1.0
+    candidates: Factor = 1.0
+    measuring: Factor = 1.0
+    images: Natural = 0
 
     def apply(self, config: Section, named: Collection[str]) -> Section:
         """The configuration with other numbers; keys that the user names stay.
@@ -83,7 +77,7 @@ def with_recipe(config: Section, named: Collection[str]) -> Section:
         ConfigError: a key of the section is unknown, or a value is out of range.
     """
     section = config.get("recipe")
-    return read_section(Recipe, section, "recipe", ConfigError).apply(config, named) if section else config
+    return Recipe.from_section(section).apply(config, named) if section else config
 
 
 def _changed(config: Mapping[str, Any], keys: list[str], change: Any) -> Section:

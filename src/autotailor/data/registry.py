@@ -9,15 +9,13 @@ import json
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from autotailor.data.errors import DataError
-from autotailor.sections import read_section
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
 
-Config = TypeVar("Config")
 WHERE_AND_HOW = (
     "root",
     "download",
@@ -194,8 +192,3 @@ def training_fingerprint(section: Mapping[str, Any]) -> str:
     Test pictures in files of their own are left out; those that are drawn from others by the seed count.
     """
     return _dataset(section).training_fingerprint()
-
-
-def read_config(config: type[Config], section: Mapping[str, Any]) -> Config:
-    """A dataset's parameters from its section; see ``autotailor.sections``."""
-    return read_section(config, section, "data", DataError)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pandas as pd
@@ -19,15 +17,14 @@ from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.weight_sharing import teacher_of
-from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
+from autotailor.measurement.config import CompareConfig, ComparisonError
 from autotailor.profiling import LUT, DeviceConfig, convert, measure_networks
 from autotailor.search import Cost
-from autotailor.sections import read_section
 from autotailor.statistics import accuracy
 
 
@@ -50,33 +47,6 @@ def columns(cost: Cost) -> tuple[str, ...]:
 
 
 SAME = 1.05  # latencies or other costs whose ratio is at most this count as equal
-
-
-class ComparisonError(AutoTailorError):
-    """The section ``compare`` is invalid."""
-
-
-@dataclass(frozen=True)
-class CompareConfig:
-    """Section ``compare``.
-
-    Attributes:
-        names: exported SubNets to compare with, for instance ``budget_02``; empty for all but the largest. Each SubNet
-            is compared with a network of ``widths`` that does not cost less, see ``matched_widths``.
-        widths: factors of all channel counts to choose from.
-        seeds: each network is trained once with each seed.
-        lrs: learning rates that are tried for each network; the accuracy on the validation set decides.
-    """
-
-    names: tuple[str, ...]
-    widths: tuple[float, ...]
-    seeds: tuple[int, ...]
-    lrs: tuple[float, ...]
-
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> CompareConfig:
-        """Reads a section of the configuration; raises ComparisonError for unknown or missing keys."""
-        return read_section(cls, section, "compare", ComparisonError)
 
 
 def compare(

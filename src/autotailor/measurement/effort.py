@@ -2,67 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from autotailor.ir.errors import AutoTailorError
-from autotailor.sections import check_integers, read_section
+from autotailor.sections import Section
+from autotailor.values import Bound
+
+Rounds = Annotated[int, Bound(ge=2, le=100, expected="2 to 100 rounds (one has no standard error)")]
+Seconds = Annotated[float, Bound(gt=0, expected="a positive number of seconds, for instance 1")]
 
 
 class EffortError(AutoTailorError):
     """The section ``measure`` or ``confirm`` is invalid."""
 
 
-@dataclass(frozen=True)
-class Effort:
+class Effort(Section, of="measure", error=EffortError):
     """Section ``measure``.
 
     Attributes:
-        rounds: how often each network is timed; the standard error is that of the mean of the rounds.
-        seconds: for which each network is timed in each round.
+        rounds: how often the exported SubNets and the original network are timed. The standard error is that of the
+            mean of the rounds.
+        seconds: seconds for which each network is timed in each round.
     """
 
-    rounds: int = 5
-    seconds: float = 1.0
-
-    def __post_init__(self) -> None:
-        _check(self.rounds, self.seconds, "measure")
-
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> Effort:
-        """Reads a section of the configuration; raises EffortError for unknown keys and values out of range."""
-        return read_section(cls, section, "measure", EffortError)
+    rounds: Rounds = 5
+    seconds: Seconds = 1.0
 
 
-@dataclass(frozen=True)
-class ConfirmEffort:
+class ConfirmEffort(Section, of="confirm", error=EffortError):
     """Section ``confirm``.
 
     Attributes:
-        rounds: how often each candidate is timed.
-        seconds: for which each candidate is timed in each round.
-        attempts: how many further SubNets of the front are timed for a budget at most.
-        repeated: how many SubNets of ``validation.csv`` are timed again, which tells how far sessions differ.
+        rounds: how often the candidates of each budget are timed, before any of them is polished.
+        seconds: seconds for which each of them is timed in each round.
+        attempts: further SubNets of the front that are timed for a budget where the search's choice misses it. While
+            none meets it, the last one is the fastest. With 0 only candidates are timed.
+        repeated: SubNets of the rule ``validate`` that are timed again, the largest and the smallest first, which tells
+            how far sessions of measuring differ (see ``search.session_noise``).
     """
 
-    rounds: int = 3
-    seconds: float = 0.3
-    attempts: int = 4
-    repeated: int = 5
-
-    def __post_init__(self) -> None:
-        _check(self.rounds, self.seconds, "confirm")
-        check_integers(self, {"attempts": 0, "repeated": 0}, "confirm", EffortError)
-
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> ConfirmEffort:
-        """Reads a section of the configuration; raises EffortError for unknown keys and values out of range."""
-        return read_section(cls, section, "confirm", EffortError)
-
-
-def _check(rounds: int, seconds: float, section: str) -> None:
-    if rounds < 2:
-        raise EffortError(f"{section}.rounds is {rounds}; one round has no standard error: take 2 or more")
-    if not seconds > 0:
-        raise EffortError(f"{section}.seconds is {seconds}; take a positive number of seconds, for instance 1")
+    rounds: Rounds = 3
+    seconds: Seconds = 0.3
+    attempts: Annotated[int, Bound(ge=0, le=100)] = 4
+    repeated: Annotated[int, Bound(ge=0, le=100)] = 5

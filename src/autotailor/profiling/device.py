@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Self
 
 from autotailor.profiling.errors import DeviceError
-from autotailor.sections import check_integers
+from autotailor.sections import Section
+from autotailor.values import Bound, Natural, OneOf, Positive, Told, UnfitError
 
 PRECISIONS = ("fp32", "fp16")
 PROTOCOL = 6
@@ -18,67 +19,70 @@ PROTOCOL = 6
 A change of the procedure that changes the latency of an operator raises this number. The number is part of the
 fingerprint, so that the LUT store measures operators anew.
 """
-MOST_MIN_MINUTES = 60
-NUMBERS = ("precision_target", "drift", "min_minutes", "max_minutes", "hang_minutes", "evict_mb", "energy_seconds")
+DRIFT = "a positive share of the anchor's latency, for instance 0.2"
 UNSTABLE_FACTS = frozenset({"memory_gb", "hostname"})
 
 
-@dataclass(frozen=True)
-class DeviceConfig:
+class DeviceConfig(Section, of="device", error=DeviceError):
     """One device, as ``conf/device/NAME.yaml`` describes it.
 
     Attributes:
-        name: the device's name, for results and messages.
-        transport: how commands and files reach the device (``local``, ``adb``, ``ssh``).
-        runtime: what executes networks on the device (``ncnn``, ``ncnn-compiled``, ``onnxruntime``, ``torch``).
-        threads: number of the runtime's threads.
-        cores: numbers of the cores that measuring is pinned to; empty where the system may choose.
-        precision: ``fp32`` or ``fp16`` (storage, packing and arithmetic of the runtime).
-        address: host name or address with an optional port, for ``ssh`` (also ``user@host``, or a name that
-            ``~/.ssh/config`` knows) and for ``adb`` over the network.
-        serial: serial number of a device on USB, for ``adb``; needed where several devices are plugged in.
-        key: file of the private key by which a remote device knows this user; None for the key that ``adb`` or ``ssh``
-            uses.
-        folder: folder on a remote device for the files of runs; None for the transport's usual folder.
-        warmup: number of untimed runs of each network before it is timed.
+        name: name of the device in results and messages.
+        transport: how commands and files reach the device, ``local`` (this computer), ``adb`` or ``ssh``.
+        runtime: what executes networks there, ``ncnn``, ``onnxruntime`` or ``torch``.
+        threads: threads of the runtime; at most the number of ``cores`` where these are named.
+        cores: numbers of the cores that measuring is pinned to. Empty leaves the choice to the system.
+        precision: of the runtime's storage and arithmetic.
+        address: host name or address with an optional port, for ``ssh`` (also ``user@host``, or a name of
+            ``~/.ssh/config``) and for ``adb`` over the network.
+        serial: serial number of a device on USB, as ``adb devices`` prints it; needed where several are plugged in.
+        key: file of this user's private key. Null takes the one that ``adb`` or ``ssh`` uses.
+        folder: folder on a remote device for a run's files. Null is ``/data/local/tmp/autotailor`` with ``adb``,
+            ``.cache/autotailor`` in the user's home with ``ssh``.
+        warmup: untimed runs of each network before it is timed.
         precision_target: relative standard error at which an operator's latency is known well enough.
-        drift: by what share the anchor's latency in a batch may differ from the anchor's median, or from its latency in
-            the LUT. Operators and networks that were measured in batches of a larger drift only are measured again.
-        min_minutes: least time of measuring new operators, in minutes, at most ``max_minutes``. One visit of an
-            operator can be off as a whole, which no standard error shows. So the operators of a small network, which
-            take less time, are visited several times.
-        max_minutes: time budget of profiling, in minutes.
-        hang_minutes: the runner counts as hung, and is stopped, this many minutes after a batch of programs has begun,
-            or after ten times the batch's planned duration if that is longer.
-        evict_mb: memory that is read before each timed run of replicas, in MiB. The reading evicts the replicas'
-            weights from the caches, so that they come from where a whole network's weights come from. Twice a core's
-            second-level cache is right for networks of a few MiB.
-        energy_seconds: how long each kind of operator runs to learn its power, if the device has a sensor; 0 measures
-            no energy.
-        fusion: ``{"add": [[producer, follower], ...], "remove": [...]}``: corrections of the runtime's fusion
-            rules (paper, section 4.2.1: user-defined fusion rules).
-        options: switches of the runtime, by its own names.
+        drift: share by which the anchor's latency may be off in a batch. Operators and networks that were measured only
+            in batches that are further off are measured again; with ``.inf`` none are.
+        min_minutes: new operators are visited for at least so many minutes, because a single visit can be off as a
+            whole.
+        max_minutes: time budget of the rule ``profile``, in minutes; ``profile.max_minutes`` takes it over. ``.inf``
+            sets none.
+        hang_minutes: a batch of networks that takes longer than this, and longer than ten times what was planned for
+            it, is ended as hung.
+        evict_mb: MiB of memory that are read before each timed run of replicas; about twice a core's own cache.
+        energy_seconds: seconds that each kind of operator runs to learn its power, where the device has a sensor. 0
+            leaves energy out.
+        fusion: corrections of the runtime's fusion rules: ``{add: [[Conv, HardSwish]], remove: [[Conv, Relu]]}``, each
+            a producer and its follower.
+        options: switches of the runtime by its own names. ncnn: members of ``ncnn.Option`` that begin with ``use_``;
+            onnxruntime: ``graph_optimization_level`` and session entries (``session.*``); torch: ``device`` (``cpu``,
+            ``cuda``, ``cuda:1``), ``channels_last`` and, on a board, ``python`` (the interpreter that has PyTorch).
     """
 
     name: str
     transport: str = "local"
     runtime: str = "ncnn"
-    threads: int = 1
-    cores: tuple[int, ...] = ()
-    precision: str = "fp32"
+    threads: Positive = 1
+    cores: Annotated[tuple[Natural, ...], Told("a list of core numbers, for instance [0] (empty: any core)")] = ()
+    precision: Annotated[str, OneOf(*PRECISIONS)] = "fp32"
     address: str | None = None
     serial: str | None = None
     key: str | None = None
     folder: str | None = None
-    warmup: int = 3
-    precision_target: float = 0.03
-    drift: float = 0.2
-    min_minutes: float = 0.75
-    max_minutes: float = 3.0
-    hang_minutes: float = 10.0
-    evict_mb: float = 2.0
-    energy_seconds: float = 8.0
-    fusion: Mapping[str, Any] = field(default_factory=dict)
+    warmup: Natural = 3
+    precision_target: Annotated[float, Bound(gt=0, lt=1, expected="a relative standard error between 0 and 1")] = 0.03
+    drift: Annotated[float, Bound(gt=0, limitless=True, expected=DRIFT)] = 0.2
+    min_minutes: Annotated[float, Bound(ge=0, le=60, expected="a number of minutes between 0 and 60")] = 0.75
+    max_minutes: Annotated[float, Bound(gt=0, limitless=True, expected="a positive number of minutes")] = 3.0
+    hang_minutes: Annotated[float, Bound(gt=0, le=24 * 60, expected="a positive number of minutes, a day at most")] = (
+        10.0
+    )
+    evict_mb: Annotated[float, Bound(ge=0, le=1024, expected="a number of MiB between 0 and 1024")] = 2.0
+    energy_seconds: Annotated[float, Bound(ge=0, le=600, expected="a number of seconds between 0 and 600")] = 8.0
+    fusion: Annotated[
+        Mapping[str, Any],
+        Told("a mapping with the keys add and remove, lists of [producer, follower]", {"add", "remove"}.issuperset),
+    ] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -87,85 +91,27 @@ class DeviceConfig:
         return 2 if self.precision == "fp16" else 4
 
     def __post_init__(self) -> None:
-        check_integers(self, {"threads": 1, "warmup": 0}, f"device {self.name}: device", DeviceError)
-        self._check_kinds()
-        if self.precision not in PRECISIONS:
-            self._refuse("precision", self.precision, f"one of {', '.join(PRECISIONS)}")
-        if any(not isinstance(c, int) or isinstance(c, bool) or c < 0 for c in self.cores):
-            self._refuse("cores", list(self.cores), "a list of core numbers, for instance [0] (empty: any core)")
         if len(set(self.cores)) != len(self.cores):
-            self._refuse("cores", list(self.cores), "distinct core numbers")
+            raise UnfitError("cores", f"expected distinct core numbers, not {list(self.cores)}")
         if self.cores and len(self.cores) < self.threads:
-            self._refuse("threads", self.threads, f"at most the number of cores {list(self.cores)}")
-        if not 0 < float(self.precision_target) < 1:
-            self._refuse("precision_target", self.precision_target, "a relative standard error between 0 and 1")
-        if not float(self.drift) > 0:
-            self._refuse("drift", self.drift, "a positive share of the anchor's latency, for instance 0.2")
-        if not 0 <= float(self.min_minutes) <= MOST_MIN_MINUTES:
-            self._refuse("min_minutes", self.min_minutes, f"a number of minutes between 0 and {MOST_MIN_MINUTES}")
-        if not float(self.max_minutes) > 0:
-            self._refuse("max_minutes", self.max_minutes, "a positive number of minutes")
-        if not 0 < float(self.hang_minutes) <= 24 * 60:
-            self._refuse("hang_minutes", self.hang_minutes, "a positive number of minutes, a day at most")
-        if not 0 <= float(self.evict_mb) <= 1024:
-            self._refuse("evict_mb", self.evict_mb, "a number of MiB between 0 and 1024")
-        if not 0 <= float(self.energy_seconds) <= 600:
-            self._refuse("energy_seconds", self.energy_seconds, "a number of seconds between 0 and 600")
-        if unknown := set(self.fusion) - {"add", "remove"}:
-            self._refuse("fusion", sorted(map(str, unknown)), "the keys add and remove, lists of [producer, follower]")
-
-    def _check_kinds(self) -> None:
-        """Refuses values of another kind than the parameter's; ranges are checked afterwards."""
-        for key in NUMBERS:
-            value = getattr(self, key)
-            if not isinstance(value, int | float) or isinstance(value, bool):
-                self._refuse(key, value, "a number, as in conf/device/host.yaml")
-        for key in ("address", "serial", "key", "folder"):
-            if not isinstance(getattr(self, key), str | None):
-                self._refuse(key, getattr(self, key), "a text or null")
-        for key in ("fusion", "options"):
-            if not isinstance(getattr(self, key), Mapping):
-                self._refuse(key, getattr(self, key), "a mapping, as in conf/device/host.yaml")
-
-    def _refuse(self, key: str, value: object, expected: str) -> None:
-        raise DeviceError(f"device {self.name}: device.{key} is {value!r}, expected {expected}")
+            raise UnfitError("threads", f"expected at most the number of cores {list(self.cores)}, not {self.threads}")
 
     @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> DeviceConfig:
-        """Reads a plain mapping (the configuration's ``device`` section).
+    def from_section(cls, section: Mapping[str, Any], *, where: str | None = None) -> Self:
+        """Reads the section ``device``, in which null stands for the default.
 
         Raises:
             DeviceError: an unknown or missing key, or a value that makes no sense.
         """
-        known = [f.name for f in fields(cls)]
+        name = section.get("name", "?")
         if "cost" in section:
             raise DeviceError(
-                f"device {section.get('name', '?')}: it counts {section['cost']} and stands for no device; name "
-                "another file of conf/device"
-            )
-        if unknown := sorted(set(section) - set(known)):
-            raise DeviceError(
-                f"device {section.get('name', '?')}: unknown keys {', '.join(unknown)}; known are {', '.join(known)}"
+                f"device {name}: it counts {section['cost']} and stands for no device; name another file of conf/device"
             )
         if not section.get("name"):
             raise DeviceError("a device needs a name: set device.name")
-        values = {key: value for key, value in section.items() if value is not None}
-        values["cores"] = _core_numbers(section)
-        try:
-            return cls(**values)
-        except (TypeError, ValueError) as error:
-            raise DeviceError(f"device {section['name']}: {error}; compare it with conf/device/host.yaml") from error
-
-
-def _core_numbers(section: Mapping[str, Any]) -> tuple[int, ...]:
-    cores = section.get("cores")
-    if cores is None:
-        return ()
-    if not isinstance(cores, list | tuple):
-        raise DeviceError(
-            f"device {section['name']}: device.cores is {cores!r}, expected a list of core numbers like [0]"
-        )
-    return tuple(cores)
+        given = {key: value for key, value in section.items() if value is not None}
+        return super().from_section(given, where=where or f"device {name}: device")
 
 
 @dataclass(frozen=True)

@@ -2,89 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import field
+from typing import Annotated
 
 from autotailor.search.errors import SearchError
-from autotailor.sections import check_integers, check_numbers, read_section
+from autotailor.sections import Section
+from autotailor.values import Bound, Natural, NotNegative, OneOf, Positive
 
 EXACT = ("auto", "always", "never")
 
 
-@dataclass(frozen=True)
-class SearchConfig:
+class SearchConfig(Section, of="search", error=SearchError):
     """How to search.
 
     Attributes:
-        seed: seed of the genetic search and of its random start.
+        seed: of the genetic search and its random start.
         population: individuals of NSGA-II.
         generations: generations of NSGA-II.
-        crossover_eta: distribution index of simulated binary crossover (SBX); None for uniform crossover, in which a
-            child takes each choice from one of its parents.
-        mutation_eta: distribution index of polynomial mutation (PM).
-        beam_width: SubNets that the beam search keeps at each step; 0 starts from random SubNets alone.
-        points: budgets spread over the reachable range, at which the genetic front is compared with the exact one;
-            fronts that are asked for of a finished run have at most one SubNet for each.
-        candidates: SubNets per exported budget that are measured on the validation set before one is chosen; with 1,
-            the SubNet with the best prediction is exported.
-        confidence: probability with which a SubNet is to meet its budget when it is measured; 0.5 leaves it to chance.
+        crossover_eta: distribution index of the simulated binary crossover. Null takes uniform crossover, which finds
+            fronts in less time where variables have few choices.
+        mutation_eta: distribution index of the polynomial mutation.
+        beam_width: states that the beam search keeps at each step. 0 starts the genetic search from random SubNets
+            alone.
+        points: latency budgets spread over the reachable range, at which the genetic front is compared with the exact
+            one; the most SubNets that ``autotailor front`` shows.
+        candidates: SubNets for each exported budget that are measured on the validation set before one is chosen. 1
+            trusts the prediction.
+        confidence: probability with which a SubNet is to meet its budget when it is measured. The errors of
+            ``validation.csv``, the device's noise and the standard errors of the LUT say how far below the budget its
+            predicted latency must be. With 0.5 it meets the budget as likely as not.
         session_noise: relative standard deviation of a SubNet's latency, in units of the anchor, from one session of
-            measuring to the next, before this device has told its own, and that of its latency over the largest
-            SubNet's; 0: sessions do not differ.
-        evaluations: SubNets along the front that are evaluated before the search, so that the prediction is best where
-            SubNets are chosen; it has no effect where the prediction is the sum of single drops.
-        regret: points of accuracy; these evaluations end where the choice at each budget is expected to lose no more.
-        exact: ``auto`` computes the exact front where the space allows it, ``always`` fails where it does not,
-            ``never`` leaves the exact front out.
-        exact_points: largest partial front of the exact search; longer ones are thinned, and the error is reported.
-        exact_table: largest elimination table, in entries, that the exact search may build.
+            measuring to the next, before this device has told its own: SubNets that the rules ``validate`` and
+            ``confirm`` both measure count beside it. It is also that of a SubNet's latency over the largest SubNet's,
+            where budgets are shares. With 0, sessions do not differ.
+        evaluations: SubNets along the front that are evaluated on the validation set before the search, so that the
+            prediction is best where SubNets are chosen. It has no effect with ``sensitivity.evaluations=0``.
+        regret: points of accuracy. The evaluations along the front end where the choice at each budget is expected to
+            lose no more.
+        exact: the exact front is computed where the space allows it (``auto``), or else the run fails (``always``), or
+            it is left out (``never``).
+        exact_points: longest partial front of the exact search. Longer ones are thinned, and the run says so.
+        exact_table: most entries of one table of the elimination.
+        name: name of the file in ``conf/search``, for people.
     """
 
-    seed: int = 0
-    population: int = 300
-    generations: int = 100
-    crossover_eta: float | None = None
-    mutation_eta: float = 3.0
-    beam_width: int = 2
-    points: int = 121
-    candidates: int = 4
-    confidence: float = 0.95
-    session_noise: float = 0.015
-    evaluations: int = 40
-    regret: float = 0.1
-    exact: str = "auto"
-    exact_points: int = 2000
-    exact_table: int = 200_000
-
-    def __post_init__(self) -> None:
-        minimum = {
-            "seed": 0,
-            "population": 4,
-            "generations": 1,
-            "beam_width": 0,
-            "points": 2,
-            "candidates": 1,
-            "evaluations": 0,
-            "exact_points": 2,
-            "exact_table": 1,
-        }
-        check_integers(self, minimum, "search", SearchError)
-        check_numbers(self, {"regret": 0.0, "confidence": 0.0, "session_noise": 0.0}, "search", SearchError)
-        etas = {"mutation_eta": 0.0} | ({} if self.crossover_eta is None else {"crossover_eta": 0.0})
-        check_numbers(self, etas, "search", SearchError)
-        if not 0.5 <= self.confidence < 1:
-            raise SearchError(
-                f"search.confidence: {self.confidence}, expected a probability from 0.5 to below 1; change it in "
-                "conf/search"
-            )
-        if self.exact not in EXACT:
-            raise SearchError(
-                f"search.exact: {self.exact!r}, expected one of {', '.join(EXACT)}; change it in conf/search"
-            )
-
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> SearchConfig:
-        """Reads the section ``search``; missing keys have their default value, ``name`` is ignored."""
-        values = {key: value for key, value in section.items() if key != "name"}
-        return read_section(cls, values, "search", SearchError)
+    seed: Natural = 0
+    population: Annotated[int, Bound(ge=4)] = 300
+    generations: Positive = 100
+    crossover_eta: NotNegative | None = None
+    mutation_eta: NotNegative = 3.0
+    beam_width: Natural = 2
+    points: Annotated[int, Bound(ge=2)] = 121
+    candidates: Positive = 4
+    confidence: Annotated[float, Bound(ge=0.5, lt=1, expected="a probability from 0.5 to below 1")] = 0.95
+    session_noise: NotNegative = 0.015
+    evaluations: Natural = 40
+    regret: NotNegative = 0.1
+    exact: Annotated[str, OneOf(*EXACT)] = "auto"
+    exact_points: Annotated[int, Bound(ge=2)] = 2000
+    exact_table: Positive = 200_000
+    name: str = field(default="", repr=False, compare=False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from autotailor.search.errors import SearchError
 from autotailor.search.metrics import METRICS
-from autotailor.sections import read_section
+from autotailor.sections import Section
+from autotailor.values import OneOf
 
 if TYPE_CHECKING:
     from autotailor.ir.space.metric import Metric
@@ -66,30 +67,17 @@ class Cost:
         return self.count is None
 
 
-@dataclass(frozen=True)
-class Counting:
+class Counting(Section, of="device", error=SearchError):
     """Section ``device`` of the configuration where there is no device.
 
     Attributes:
-        name: in results and messages.
-        cost: what budgets limit, the name of a cost of ``costs`` that the graph says.
+        name: name in results and messages.
+        cost: what budgets limit, a metric that the graph alone says: ``macs`` (millions of multiply-accumulate
+            operations of one image) or ``parameters`` (millions).
     """
 
     name: str
-    cost: str
-
-    def __post_init__(self) -> None:
-        known = [cost.name for cost in costs().values() if not cost.is_measured]
-        if self.cost not in known:
-            raise SearchError(
-                f"device {self.name}: unknown cost {self.cost!r}; known are {', '.join(known)}; leave the key out "
-                "where latency is measured on a device"
-            )
-
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> Counting:
-        """Reads a section; raises SearchError for unknown or missing keys."""
-        return read_section(cls, section, "device", SearchError)
+    cost: Annotated[str, OneOf(known=lambda: [cost.name for cost in costs().values() if not cost.is_measured])]
 
 
 LATENCY: Cost = Cost("latency", "latency", "ms", "latency_ms_predicted", "ms")
@@ -108,7 +96,11 @@ def cost_of_device(section: Mapping[str, Any]) -> Cost:
     Raises:
         SearchError: the cost is unknown, or stands beside keys of a device.
     """
-    return costs()[Counting.from_section(section).cost] if "cost" in section else LATENCY
+    return _counted(section) if "cost" in section else LATENCY
+
+
+def _counted(section: Mapping[str, Any]) -> Cost:
+    return costs()[Counting.from_section(section, where=f"device {section.get('name', '?')}: device").cost]
 
 
 def cost_of_metric(name: str, unit: str) -> Cost:

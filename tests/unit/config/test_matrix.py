@@ -10,7 +10,6 @@ from autotailor import config
 from autotailor.config import ConfigError, Matrix, Pair
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = ROOT / "workflow" / "schemas" / "conf.schema.yaml"
 
 
 def matrix(
@@ -23,7 +22,7 @@ def matrix(
     overrides: Sequence[str] = (),
     lut: str | None = None,
 ) -> Matrix:
-    return Matrix(conf, models, devices, overrides, lut=lut, schema=SCHEMA, kept=folder, reads=reads)
+    return Matrix(conf, models, devices, overrides, lut=lut, kept=folder, reads=reads)
 
 
 @pytest.mark.parametrize("value", ["a,b", "[a, b]", ["a", "b", "a"], "a,b,a,"])

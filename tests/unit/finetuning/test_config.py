@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +77,14 @@ def test_identity_leaves_out_what_has_no_influence() -> None:
     assert mixed.identity == replace(mixed, sampling={"smallest": 0.2, "largest": 0.25}).identity
     assert mixed.identity != replace(mixed, sampling={"smallest": 0.3}).identity
     assert FinetuneConfig(epochs=1, precision="bf16").identity != FinetuneConfig(epochs=1).identity
+
+
+def test_identity_is_the_text_that_earlier_versions_wrote_into_checkpoints() -> None:
+    section = {"epochs": 10, "lr": 1, "precision": "bf16", "weight_decay": 0, "augmentation": {"mixup": 1}, "seed": 0}
+    assert PretrainConfig.from_section(section).identity == (
+        "PretrainConfig(augmentation=AugmentationConfig(mixup=1), checkpoint_seconds=0.0, epochs=10, lr=1, "
+        "precision='bf16', weight_decay=0)"
+    )
 
 
 def test_identity_names_the_kind_of_an_accelerator_but_not_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,8 +175,7 @@ def test_scaled_training_needs_images_and_a_grid(bad: dict[str, object]) -> None
 
 
 def test_a_parameter_that_is_new_and_changes_nothing_leaves_the_identity() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Later(PretrainConfig):
+    class Later(PretrainConfig, kw_only=True):
         new: float = 0.0
 
     later = {value: Later(epochs=3, lr=1e-3, new=value).identity.replace("Later", "PretrainConfig") for value in (0, 1)}

@@ -106,5 +106,5 @@ def test_the_current_folder_is_searched_for_the_module(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("key", ["loss", "teacher"])
 def test_a_name_has_a_colon(key: str) -> None:
-    with pytest.raises(TrainingError, match=rf"finetune\.{key}: expected null or a name with a colon"):
+    with pytest.raises(TrainingError, match=rf"finetune\.{key}: unknown {key} 'mine'; known are .*package\.module:f"):
         FinetuneConfig.from_section({"epochs": 1, key: "mine"})

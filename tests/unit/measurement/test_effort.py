@@ -14,8 +14,8 @@ def test_a_run_from_before_the_section_is_measured_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"rounds": 1}, r"measure\.rounds is 1; one round has no standard error"),
-        ({"seconds": 0.0}, r"measure\.seconds is 0\.0; take a positive number"),
+        ({"rounds": 1}, r"measure\.rounds: expected 2 to 100 rounds \(one has no standard error\), not 1"),
+        ({"seconds": 0.0}, r"measure\.seconds: expected a positive number of seconds, for instance 1, not 0\.0"),
         ({"minutes": 1}, "minutes"),
     ],
 )

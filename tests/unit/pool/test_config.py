@@ -24,11 +24,11 @@ def test_the_default_is_that_of_the_class() -> None:
     [
         ({"members": 0}, "pool.members: expected an integer >= 1, not 0"),
         ({"slowdown": 0.5}, "pool.slowdown: expected a number >= 1, not"),
-        ({"precision": "int8"}, "pool.precision is 'int8', expected one of fp32, fp16"),
+        ({"precision": "int8"}, "pool.precision: unknown precision 'int8'; known are fp32, fp16"),
         ({"rounds": 1}, "take 2 or more, or 0"),
         ({"seconds": 0}, "pool.seconds: expected a number"),
         ({"epochs": -1}, "pool.epochs: expected an integer >= 0, not -1"),
-        ({"lr_share": 0}, "pool.lr_share: expected a number >= 1e-06, not 0"),
+        ({"lr_share": 0}, "pool.lr_share: expected a number > 0, not 0"),
         ({"member": 3}, "pool: unknown keys ['member']"),
     ],
 )

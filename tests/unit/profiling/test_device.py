@@ -50,8 +50,11 @@ def test_every_configured_device_is_read(path: Path) -> None:
         ({"min_minutes": float("nan")}, "between 0 and 60"),
         ({"evict_mb": -1}, "MiB"),
         ({"fusion": {"addd": []}}, "add and remove"),
-        ({"thread": 1}, "unknown keys thread; known are name"),
-        ({"max_minutes": "long"}, "host.yaml"),
+        ({"thread": 1}, r"device test: device: unknown keys \['thread'\]; known are \['address'"),
+        (
+            {"max_minutes": "long"},
+            r"test: device\.max_minutes: expected a positive number of minutes, not 'long'",
+        ),
     ],
 )
 def test_senseless_values_are_refused(values: dict[str, object], words: str) -> None:

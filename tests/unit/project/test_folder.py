@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 
 from autotailor import config
-from autotailor.project import places
 from autotailor.project.folder import HIDDEN, TEMPLATE, ProjectError, create
-
-SCHEMA = places.WORKFLOW / "schemas" / "conf.schema.yaml"
 
 
 def test_the_project_holds_every_file_of_the_template(tmp_path: Path) -> None:
@@ -24,7 +21,7 @@ def test_the_project_holds_every_file_of_the_template(tmp_path: Path) -> None:
 def test_the_configuration_to_fill_in_is_one_of_the_schema(tmp_path: Path) -> None:
     create(tmp_path)
     composed = config.compose(tmp_path / "conf", "mine", "board")
-    config.validate(composed, SCHEMA, "conf")
+    config.validate(composed)
     assert (composed["model"]["name"], composed["device"]["name"]) == ("mine", "board")
     assert (composed["data"]["kind"], composed["data"]["root"]) == ("folder", "photos")
     assert composed["device"]["transport"] == "ssh"

@@ -17,7 +17,7 @@ from autotailor.search import (
     [
         ({"populaton": 3}, r"unknown keys \['populaton'\]; known are"),
         ({"population": 1}, "search.population: expected an integer >= 4, not 1"),
-        ({"exact": "sometimes"}, "expected one of auto, always, never"),
+        ({"exact": "sometimes"}, "unknown exact 'sometimes'; known are auto, always, never"),
     ],
 )
 def test_a_wrong_configuration(section: dict[str, object], message: str) -> None:
@@ -33,4 +33,4 @@ def test_the_configuration_file_names_every_parameter() -> None:
     assert isinstance(section, dict)
     parameters = {**section["search"], "seed": 0}
     assert SearchConfig.from_section(parameters) == SearchConfig()
-    assert set(parameters) - {"name"} == set(SearchConfig.__dataclass_fields__)
+    assert set(parameters) == set(SearchConfig.__dataclass_fields__)

@@ -2,50 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
 from autotailor.data.errors import DataError
-from autotailor.sections import check_integers, check_numbers, place
+from autotailor.sections import Section
+from autotailor.values import Bound, NotNegative, OneOf, Positive, Share
 
 POLICIES = ("none", "randaugment", "trivialaugment")
 STRENGTHS = 31  # of RandAugment, from 0 on (``num_magnitude_bins`` of torchvision)
 
 
-@dataclass(frozen=True)
-class AugmentationConfig:
+class AugmentationConfig(Section, of="augmentation", error=DataError):
     """What is done to training images beside crop and flip; images of calibration and evaluation stay as they are.
 
     Attributes:
-        policy: ``none``; ``randaugment`` (Cubuk et al., 2020): ``operations`` random distortions of one strength;
-            ``trivialaugment`` (Müller and Hutter, 2021): one distortion of random strength.
-        operations: of ``randaugment``, on each image.
-        magnitude: strength of ``randaugment``, 0 to 30.
-        erasing: probability that a random rectangle of an image becomes the mean colour (Zhong et al., 2020).
-        mixup: α of the mixture of two images (Zhang et al., 2018), whose weight is drawn from Beta(α, α); 0 mixes none.
-        cutmix: α of rectangles that are replaced by those of another image (Yun et al., 2019), whose area is drawn from
-            Beta(α, α); 0 replaces none. Where ``mixup`` is above 0, too, each step draws one of both.
-        mixed: share of the steps whose images are mixed by ``mixup`` or ``cutmix``.
+        policy: ``randaugment`` distorts each image ``operations`` times with the strength ``magnitude``,
+            ``trivialaugment`` once with a random strength.
+        operations: distortions of each image by ``randaugment``.
+        magnitude: strength of ``randaugment``.
+        erasing: probability that a random rectangle of an image becomes the mean colour.
+        mixup: alpha of mixtures of two images and their labels; the weight is drawn from Beta(alpha, alpha) for each
+            step. 0 mixes none. Where ``cutmix`` is above 0, too, each step draws one of both.
+        cutmix: alpha of rectangles that come from another image of the batch; the rectangle's area is drawn from
+            Beta(alpha, alpha). 0 replaces none.
+        mixed: share of the steps whose images ``mixup`` or ``cutmix`` mixes.
     """
 
-    policy: str = "none"
-    operations: int = 2
-    magnitude: int = 9
-    erasing: float = 0.0
-    mixup: float = 0.0
-    cutmix: float = 0.0
-    mixed: float = 1.0
-
-    def __post_init__(self) -> None:
-        where = place(self)
-        if self.policy not in POLICIES:
-            raise DataError(f"{where}.policy: unknown policy {self.policy!r}; known are {', '.join(POLICIES)}")
-        check_integers(self, {"operations": 1, "magnitude": 0}, where, DataError)
-        check_numbers(self, {"erasing": 0.0, "mixup": 0.0, "cutmix": 0.0, "mixed": 0.0}, where, DataError)
-        if self.magnitude >= STRENGTHS:
-            raise DataError(f"{where}.magnitude: expected 0 to {STRENGTHS - 1}, not {self.magnitude}")
-        for name in ("erasing", "mixed"):
-            if getattr(self, name) > 1:
-                raise DataError(f"{where}.{name}: expected a probability, 0 to 1, not {getattr(self, name)}")
+    policy: Annotated[str, OneOf(*POLICIES)] = "none"
+    operations: Positive = 2
+    magnitude: Annotated[int, Bound(ge=0, le=STRENGTHS - 1, expected=f"an integer from 0 to {STRENGTHS - 1}")] = 9
+    erasing: Share = 0.0
+    mixup: NotNegative = 0.0
+    cutmix: NotNegative = 0.0
+    mixed: Share = 1.0
 
     @property
     def changes_images(self) -> bool:

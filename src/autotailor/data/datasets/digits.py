@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotailor.data.digits.config import DigitsConfig
 from autotailor.data.digits.table import content
-from autotailor.data.registry import Dataset, read_config, register
+from autotailor.data.registry import Dataset, register
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
@@ -41,4 +41,4 @@ class Digits(Dataset):
 @register("digits")
 def digits(section: Mapping[str, Any]) -> Dataset:
     """Factory of the registry."""
-    return Digits(read_config(DigitsConfig, section))
+    return Digits(DigitsConfig.from_section(section))

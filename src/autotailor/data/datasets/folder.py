@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,24 +15,19 @@ from autotailor.data.files.contents import MOST_BYTES, Content, Examiner, read_c
 from autotailor.data.pictures.layout import Layout, read_layout
 from autotailor.data.pictures.parts import DividedConfig
 from autotailor.data.pictures.survey import report
-from autotailor.data.registry import Dataset, read_config, register
+from autotailor.data.registry import Dataset, register
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
 
 
-@dataclass(frozen=True)
 class FolderConfig(DividedConfig):
     """Parameters of ``folder``.
 
     Attributes:
-        root: folder that holds ``train`` and optionally ``val`` and ``test``, each with one folder per class; or the
-            class folders themselves. The seed draws missing parts: a missing ``test`` is half of ``val``; a missing
-            ``val`` (and ``test``, where that is missing, too) is taken from the training pictures. Without labels,
-            pictures may lie at any depth below ``root``, or below ``train``, ``val`` and ``test``.
+        root: folder with one subfolder per class, or with ``train/``, ``val/`` and ``test/`` that have these; without
+            labels pictures lie anywhere below.
     """
-
-    TEXTS: ClassVar[tuple[str, ...]] = ("root",)
 
     root: str = ""
 
@@ -125,4 +120,4 @@ class Folder(Dataset):
 @register("folder")
 def folder(section: Mapping[str, Any]) -> Dataset:
     """Factory of the registry."""
-    return Folder(read_config(FolderConfig, section))
+    return Folder(FolderConfig.from_section(section))

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from autotailor.data.files.contents import digest, read_contents, verdict_on
 from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.parts import NAMES, DividedConfig
 from autotailor.data.progress import progress
-from autotailor.data.registry import Dataset, read_config, register
+from autotailor.data.registry import Dataset, register
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
@@ -32,19 +32,16 @@ SAVED = ("dataset_dict.json", "state.json")  # files in a folder of ``save_to_di
 IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
 class HuggingfaceConfig(DividedConfig):
     """Parameters of ``huggingface``.
 
     Attributes:
-        dataset: a folder that ``save_to_disk`` wrote; or a name or folder for ``load_dataset``, which may download.
-        subset: configuration of the dataset, for ``load_dataset``; "" takes its default.
-        revision: of the dataset on the hub; "" takes the newest one. A fixed one keeps the data the same.
-        image: name of the column of images.
-        label: name of the column of labels, whole numbers from 0 on.
+        dataset: a folder that ``save_to_disk`` wrote, or a name or folder for ``load_dataset``, which may download.
+        subset: configuration of the dataset, for ``load_dataset``; empty takes its default.
+        revision: of the dataset on the hub; empty takes the newest one.
+        image: column of the images.
+        label: column of the labels, whole numbers from 0 on.
     """
-
-    TEXTS: ClassVar[tuple[str, ...]] = ("dataset", "subset", "revision", "image", "label")
 
     dataset: str = ""
     subset: str = ""
@@ -282,4 +279,4 @@ def _pictures_beside(rows: Any, image: str) -> Sequence[tuple[int, Path]]:
 @register("huggingface")
 def huggingface(section: Mapping[str, Any]) -> Dataset:
     """Factory of the registry."""
-    return Huggingface(read_config(HuggingfaceConfig, section))
+    return Huggingface(HuggingfaceConfig.from_section(section))

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Collection, Mapping, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from autotailor.data.errors import DataError
 from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.parts import NAMES, DividedConfig
 from autotailor.data.progress import progress
-from autotailor.data.registry import Dataset, read_config, register
+from autotailor.data.registry import Dataset, register
 from autotailor.factory import FAILURES, find_factory, raised
 
 if TYPE_CHECKING:
@@ -40,18 +40,15 @@ LISTS = ("targets", "labels")  # attributes in which datasets list their labels
 IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
 class SourceConfig(DividedConfig):
     """Parameters of ``source``.
 
     Attributes:
-        source: ``package.module:factory``. The function returns one Dataset, which is divided here; or two or three in
-            a tuple (training, validation, test); or a mapping with the names ``train``, ``val`` and ``test``.
+        source: ``package.module:factory``, a function that returns one Dataset, a tuple of training, validation and
+            test, or a mapping.
         arguments: keyword arguments of the function.
-        version: a text of the user's, to be changed where the data change in a way that cannot be noticed.
+        version: a text to be changed where items change that are not among those looked at.
     """
-
-    TEXTS: ClassVar[tuple[str, ...]] = ("source",)
 
     source: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -288,4 +285,4 @@ def _label(label: Any) -> int:
 @register("source")
 def source(section: Mapping[str, Any]) -> Dataset:
     """Factory of the registry."""
-    return Source(read_config(SourceConfig, section))
+    return Source(SourceConfig.from_section(section))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,8 @@ import numpy.typing as npt
 from autotailor.data.errors import DataError
 from autotailor.data.files.contents import digest, read_contents
 from autotailor.data.pictures.config import PictureConfig
-from autotailor.data.registry import Dataset, read_config, register
+from autotailor.data.registry import Dataset, register
+from autotailor.values import Flag
 
 if TYPE_CHECKING:
     from autotailor.data.pictures.stream import Pictures
@@ -32,22 +33,18 @@ SPLITS = {True: ("train", "trainval", "train-standard"), False: ("test", "val")}
 """The names that datasets give their images for training, and the others; the first one that a dataset knows counts."""
 
 
-@dataclass(frozen=True)
 class TorchvisionConfig(PictureConfig):
     """Parameters of ``torchvision``.
 
     Attributes:
-        dataset: class of ``torchvision.datasets`` whose parameters are ``root``, ``download``, and ``train`` or
-            ``split``.
-        root: folder of the files; files in this folder are not downloaded again.
+        dataset: class of ``torchvision.datasets`` that is made with a root, train or test, and download.
+        root: folder of the files. They are looked for here before anything is downloaded.
         download: whether missing files may be downloaded.
     """
 
-    TEXTS: ClassVar[tuple[str, ...]] = ("dataset", "root")
-
     dataset: str = ""
     root: str = "data"
-    download: bool = True
+    download: Flag = True
 
 
 class Torchvision(Dataset):
@@ -204,4 +201,4 @@ def _is_usable(found: object) -> bool:
 @register("torchvision")
 def torchvision(section: Mapping[str, Any]) -> Dataset:
     """Factory of the registry."""
-    return Torchvision(read_config(TorchvisionConfig, section))
+    return Torchvision(TorchvisionConfig.from_section(section))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,40 +21,34 @@ from autotailor.data.files.contents import digest, read_contents, verdict_on
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.division import divide
 from autotailor.data.progress import progress
-from autotailor.data.registry import Dataset, read_config, register
+from autotailor.data.registry import Dataset, register
 from autotailor.data.shards.scanning import Sample, find_shards, scan
-from autotailor.sections import check_integers, place
+from autotailor.values import Positive, Told
 
 if TYPE_CHECKING:
     from autotailor.data.pictures.stream import Pictures
     from autotailor.data.splits import DataSplits
 
 
-@dataclass(frozen=True)
+Paths = Annotated[tuple[str, ...], Told("a list of paths")]
+
+
 class WebdatasetConfig(PictureConfig):
     """Parameters of ``webdataset``.
 
     Attributes:
-        train, validation, test: shards of the parts: paths with braces (``train-{000..099}.tar``) or wildcards. Where
-            ``test`` is empty, it is half of the validation pictures, drawn by the seed.
-        label: suffix of the files with labels.
-        buffer: number of samples from which the next training image is drawn; 1 keeps the order within a shard.
+        train: shards of training: paths with braces (``train-{000..099}.tar``) or wildcards.
+        validation: shards of validation.
+        test: shards of the test set; empty takes half of the validation pictures, drawn by the seed.
+        label: suffix of the files with labels, each a whole number as text.
+        buffer: number of samples from which the next training image is drawn.
     """
 
-    TEXTS: ClassVar[tuple[str, ...]] = ("label",)
-
-    train: tuple[str, ...] = ()
-    validation: tuple[str, ...] = ()
-    test: tuple[str, ...] = ()
+    train: Paths = ()
+    validation: Paths = ()
+    test: Paths = ()
     label: str = "cls"
-    buffer: int = 1000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_integers(self, {"buffer": 1}, place(self), DataError)
-        for key in ("train", "validation", "test"):
-            if not isinstance(getattr(self, key), tuple):
-                raise DataError(f"{place(self)}.{key}: expected a list of paths, not {getattr(self, key)!r}")
+    buffer: Positive = 1000
 
 
 @dataclass(frozen=True)
@@ -209,4 +203,4 @@ class Webdataset(Dataset):
 @register("webdataset")
 def webdataset(section: Mapping[str, Any]) -> Dataset:
     """Factory of the registry."""
-    return Webdataset(read_config(WebdatasetConfig, section))
+    return Webdataset(WebdatasetConfig.from_section(section))

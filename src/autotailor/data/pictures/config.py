@@ -2,89 +2,61 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import field
+from typing import Annotated
 
 from autotailor.data.errors import DataError
-from autotailor.sections import check_integers, check_numbers, check_texts, place
+from autotailor.sections import Section
+from autotailor.values import AboveZero, Bound, Flag, Natural, NotNegative, Number, OneOf, Told, ascends
 
 INTERPOLATIONS = ("bilinear", "bicubic")
 BACKGROUNDS = ("white", "black", "drop")
+Part = Annotated[float, Bound(gt=0, le=1)]
+Crop = Annotated[
+    tuple[Part, Part],
+    Told("[from, to] with 0 < from <= to <= 1", ascends),
+]
 
 
-@dataclass(frozen=True)
-class PictureConfig:
+class PictureConfig(Section, of="data", error=DataError):
     """Parameters that all datasets of pictures share.
 
     Attributes:
-        name: of the dataset, for messages and reports.
-        labels: whether the pictures have labels. With False, labels are not read; the original network teaches alone,
-            and its answers stand for the labels.
-        resolution: side of the images, pixels.
-        seed: of order, augmentation and the division into parts.
-        mean, std: for each channel; pixels between 0 and 1 become (pixel - mean) / std.
+        name: name of the data in results and messages.
+        resolution: side of the images in pixels.
+        labels: whether the pictures have labels. Without them the original network teaches alone, and accuracy is
+            agreement with it.
+        seed: of order, augmentation and the division into training, validation and test.
+        mean: subtracted from pixels between 0 and 1, for each channel. It is the mean that the network was trained
+            with.
+        std: what remains is divided by it, for each channel.
         crop: in evaluation the shorter side is scaled to resolution / crop before the centre is cut out.
-        scale: smallest and largest area of the training crop, as a share of the picture's area.
-        flip: whether half of the training images are mirrored.
-        interpolation: ``bilinear`` or ``bicubic``, of every change of size; always antialiased.
-        background: what transparent pixels stand over, ``white`` or ``black``; ``drop`` takes the colours that are
-            stored below them, as torchvision's ``ImageFolder`` does.
-        workers: threads that open pictures, or processes for training where processes are forked; with 0, the calling
-            thread opens the pictures.
-        memory_gib: validation and test, opened and cropped, and training pictures, opened and reduced, are each kept in
-            memory up to this size, GiB.
-        cache: folder of the file that keeps a larger set; "" opens its pictures in each evaluation.
+        scale: area of a training crop over that of the picture, from and to.
+        flip: whether half of the training images are mirrored; false where left and right differ.
+        interpolation: of every change of size, antialiased.
+        background: what transparent pixels stand over; drop takes the colours stored below them, as torchvision's
+            ImageFolder does.
+        workers: processes or threads that open pictures; 0 leaves that to the caller.
+        memory_gib: validation and test, opened and cropped (150,528 bytes for an image of 224 pixels), and training
+            pictures, opened and reduced to what their crops need, are each kept in memory up to this size.
+        cache: folder of the file that keeps a larger set while a rule runs; empty opens its pictures in each
+            evaluation.
+        kind: which dataset reads the section, ``folder``, ``source``, ``huggingface``, ``webdataset``, ``torchvision``
+            or ``digits``, where ``name`` is another one.
     """
 
-    TEXTS: ClassVar[tuple[str, ...]] = ()
-    """Parameters of a kind of dataset that are texts."""
-
     name: str
-    resolution: int
-    labels: bool = True
-    seed: int = 0
-    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
-    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
-    crop: float = 0.875
-    scale: tuple[float, float] = (0.35, 1.0)
-    flip: bool = True
-    interpolation: str = "bilinear"
-    background: str = "white"
-    workers: int = 0
-    memory_gib: float = 1.0
+    resolution: Annotated[int, Bound(ge=8)]
+    labels: Flag = True
+    seed: Natural = 0
+    mean: Annotated[tuple[Number, Number, Number], Told("three numbers")] = (0.485, 0.456, 0.406)
+    std: Annotated[tuple[AboveZero, AboveZero, AboveZero], Told("three numbers above 0")] = (0.229, 0.224, 0.225)
+    crop: Part = 0.875
+    scale: Crop = (0.35, 1.0)
+    flip: Flag = True
+    interpolation: Annotated[str, OneOf(*INTERPOLATIONS)] = "bilinear"
+    background: Annotated[str, OneOf(*BACKGROUNDS)] = "white"
+    workers: Natural = 0
+    memory_gib: NotNegative = 1.0
     cache: str = ""
-
-    def __post_init__(self) -> None:
-        where = place(self)
-        check_integers(self, {"resolution": 8, "seed": 0, "workers": 0}, where, DataError)
-        check_numbers(self, {"memory_gib": 0.0}, where, DataError)
-        check_texts(self, ("name", "cache", *self.TEXTS), where, DataError)
-        if not isinstance(self.labels, bool):
-            raise DataError(f"{where}.labels: expected true or false, not {self.labels!r}")
-        for name in ("mean", "std"):
-            if not _numbers(getattr(self, name), 3):
-                raise DataError(f"{where}.{name}: expected three numbers, not {getattr(self, name)!r}")
-        if min(self.std) <= 0:
-            raise DataError(f"{where}.std: expected three numbers above 0, not {self.std!r}")
-        if not _numbers((self.crop,), 1) or not 0 < self.crop <= 1:
-            raise DataError(f"{where}.crop: expected a number above 0 and at most 1, not {self.crop!r}")
-        if not _numbers(self.scale, 2) or not 0 < self.scale[0] <= self.scale[1] <= 1:
-            raise DataError(f"{where}.scale: expected [from, to] with 0 < from <= to <= 1, not {self.scale!r}")
-        if not isinstance(self.flip, bool):
-            raise DataError(f"{where}.flip: expected true or false, not {self.flip!r}")
-        if self.interpolation not in INTERPOLATIONS:
-            known = ", ".join(INTERPOLATIONS)
-            raise DataError(f"{where}.interpolation: expected one of {known}, not {self.interpolation!r}")
-        if self.background not in BACKGROUNDS:
-            known = ", ".join(BACKGROUNDS)
-            raise DataError(f"{where}.background: expected one of {known}, not {self.background!r}")
-
-
-def _numbers(values: object, count: int) -> bool:
-    """Whether the values are a tuple of ``count`` finite numbers."""
-    return (
-        isinstance(values, tuple)
-        and len(values) == count
-        and all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in values)
-    )
+    kind: str = field(default="", repr=False, compare=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.data.fractions import check_fractions
+from autotailor.data.fractions import Fractions
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.division import divide
 
@@ -17,19 +17,15 @@ NAMES = {"train": ("train",), "val": ("val", "valid", "validation"), "test": ("t
 IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
 class DividedConfig(PictureConfig):
     """Parameters of pictures of which some parts may be missing.
 
     Attributes:
-        fractions: shares of training, validation and test where missing parts are taken from the training pictures.
+        fractions: shares of training, validation and test where the pictures are divided here; of each class, copies of
+            a picture on one side.
     """
 
-    fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fractions(self, self.fractions)
+    fractions: Fractions = (0.8, 0.1, 0.1)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig
-from autotailor.sections import check_integers, check_numbers, place
+from autotailor.sections import Section
+from autotailor.values import AboveZero, Natural
 
 if TYPE_CHECKING:
     from autotailor.finetuning.config import FinetuneConfig
@@ -19,8 +19,7 @@ SAME = {"adamw_fused": "adamw"}
 """Optimizers that differ by rounding alone."""
 
 
-@dataclass(frozen=True)
-class JointConfig:
+class JointConfig(Section, of="polish.joint", error=TrainingError):
     """How a SuperNet is trained on for some of its SubNets.
 
     Attributes:
@@ -28,13 +27,8 @@ class JointConfig:
         lr_share: learning rate over that of polishing, for whose optimizer it is; all else is as in ``finetune``.
     """
 
-    epochs: int = 0
-    lr_share: float = 2.0
-
-    def __post_init__(self) -> None:
-        where = place(self)
-        check_integers(self, {"epochs": 0}, where, TrainingError)
-        check_numbers(self, {"lr_share": 1e-6}, where, TrainingError)
+    epochs: Natural = 0
+    lr_share: AboveZero = 2.0
 
 
 def continued(finetune: Mapping[str, Any], epochs: int, lr: float) -> dict[str, Any]:

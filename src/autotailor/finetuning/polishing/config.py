@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import field, replace
+from typing import Annotated, Any
+
+from pydantic import model_validator
 
 from autotailor.accuracy.config import CalibrationConfig
-from autotailor.finetuning.config import LARGEST, DistillationConfig
+from autotailor.finetuning.config import LARGEST, NAMED, SOURCES, DistillationConfig
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.joint.config import JointConfig
-from autotailor.finetuning.training.config import LoopConfig, at_least
-from autotailor.sections import check_integers, check_numbers, place, read_section
+from autotailor.finetuning.training.config import LoopConfig
+from autotailor.sections import Section
+from autotailor.values import AboveZero, Flag, Natural, NotNegative, OneOf, Positive, UnfitError
 
 NOT_OURS = {
     "epochs": "the epochs of each round stand in polish.rounds",
@@ -30,8 +33,7 @@ JUDGES = (ACCURACY, DIVERGENCE)
 """What can say which weights of a SubNet are better (``standing``)."""
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(Section, of="polish.rounds", error=TrainingError):
     """One round of the race (successive halving; Jamieson and Talwalkar, 2016).
 
     Attributes:
@@ -41,14 +43,13 @@ class Round:
             as many steps as a large one.
     """
 
-    candidates: int
-    epochs: int = 0
-    images: int = 0
+    candidates: Positive
+    epochs: Natural = 0
+    images: Natural = 0
 
     def __post_init__(self) -> None:
-        check_integers(self, {"candidates": 1, "epochs": 0, "images": 0}, place(self), TrainingError)
         if not self.epochs and not self.images:
-            raise TrainingError(f"{place(self)}: a round needs epochs, images or both")
+            raise UnfitError("", "a round needs epochs, images or both")
 
     def parts(self, available: int, checks: int, batch: int) -> tuple[int, int]:
         """Number of parts in which a round is trained, and the images of each part at most.
@@ -67,106 +68,83 @@ class Round:
         each = min(available, batch * math.ceil(total / max(1, checks) / batch))
         return math.ceil(total / each), each
 
-    @classmethod
-    def read(cls, value: Any) -> Round:
-        """A round, from a mapping of its fields."""
-        return value if isinstance(value, Round) else read_section(cls, value, "polish.rounds", TrainingError)
 
-
-@dataclass(frozen=True, kw_only=True)
-class PolishConfig(LoopConfig):
+class PolishConfig(LoopConfig, of="polish", kw_only=True):
     """Training of single SubNets with weights of their own, taught by the largest SubNet or the original network.
 
     Attributes:
-        name: of the file in conf/polish, for the reader.
+        name: name of the file in ``conf/polish``, for people. ``polish=short`` trains for fewer epochs, and
+            ``polish=none`` leaves polishing out.
         epochs: of all rounds together; it follows from ``rounds``.
-        rounds: of the race; without rounds every SubNet is exported with the weights that it inherits.
-        joint: of the training before the race, in which all candidates of the first round share their weights.
-        workers: SubNets that are trained side by side; results do not depend on their number.
-        teacher: ``largest``, the largest SubNet; ``original``, the original network; ``best``, the largest SubNet
-            unless it is clearly worse than the original network on the validation set (``forgetting.has_forgotten``);
-            ``timm:NAME`` or ``module:factory``, another network with its own weights (``external_teacher``).
-        accept_chance: whether another network teaches even where it classifies the data no better than chance
-            (``autotailor.finetuning.teacher``); it does not influence the result.
-        compile: whether the teacher and the SubNets compute with kernels of ``torch.compile``
-            (``compute.compilation``).
-        distillation: from the teacher.
-        calibration: of the BatchNorm statistics that each training begins with.
-        frozen: whether SubNets keep these statistics, instead of those of their batches; so weights that arrived with
-            the statistics of many images do not take those of few.
-        features: weight of the distance between what the classifiers of SubNet and teacher read: mean square over the
-            variance of the teacher's. A SubNet with fewer channels is compared with the teacher's first ones. It is
-            left out where their shapes differ more, or the teacher has no graph.
-        streams: weight of the same distance between what the blocks of both hand on, a mean over those that a SubNet
-            keeps.
-        rates: learning rates of a short range test (``rate``), whose result takes the place of ``lr``; empty: ``lr``.
-        checks: how often in a round each SubNet is compared with its beginning, on ``CHECKED`` validation images at
-            most; one that has become worse beyond chance stops, and keeps what it began with. 0 compares none.
-        judge: what says which weights are better on the validation set: ``accuracy``, or ``divergence`` from the
-            teacher's answers (``standing``), which a few hundred pictures tell more of.
+        rounds: the race. Each round trains, for each budget, the ``candidates`` most accurate SubNets of the round
+            before for ``epochs``, or until each has seen ``images``, whichever is more; the first round begins with the
+            candidates of the search. Without rounds, SubNets are exported with the weights that they inherit.
+        joint: a training before the race, for ``epochs``, in which the candidates of the first round and the largest
+            SubNet share weights, with which they begin if their mean accuracy on the validation set has risen. Its
+            learning rate is ``lr_share`` times ``polish.lr``, for ``polish.optimizer``; all else is as in ``finetune``.
+            With 0 epochs they begin with the weights of ``supernet.pt``.
+        workers: SubNets that are trained side by side. Results do not depend on it.
+        teacher: what teaches: ``largest``, the largest SubNet; ``original``, the original network; ``best``, the
+            largest SubNet, unless it is 2 points and 2 standard errors worse than the original network on the
+            validation set; or another network with its own weights, ``timm:NAME`` or ``package.module:factory``, as in
+            ``finetune``.
+        accept_chance: whether another network teaches even where it knows no more of the data than chance.
+        compile: whether the teacher and the SubNets compute with kernels of ``torch.compile``, which needs a C++
+            compiler, on a GPU Triton. It may save a part of each step, and costs seconds to minutes for each SubNet of
+            each round; results differ by rounding.
+        distillation: how SubNets learn from their teacher, as in ``finetune``.
+        calibration: of the BatchNorm statistics that training begins with, as in ``finetune``.
+        frozen: whether SubNets keep these statistics in training. Weights that arrive with the statistics of many
+            images lose by those of few.
+        features: weight of the distance between what the classifiers of SubNet and teacher read. A SubNet with fewer
+            channels is compared with the first ones.
+        streams: weight of the same distance between what the blocks of SubNet and teacher hand on, a mean over the
+            blocks that the SubNet keeps.
+        rates: learning rates that copies of SubNets try for a few steps. The highest that they bear takes the place of
+            ``lr``. Empty, ``lr`` holds.
+        checks: how often in a round each SubNet is compared with its beginning, on up to 1,024 validation images. One
+            that has become worse beyond chance stops, and keeps what it began with.
+        judge: what says which weights of a SubNet are better on the validation set: right answers, or the divergence of
+            all answers from the teacher's, which a few hundred pictures tell more of. With the latter no weights are
+            taken that answer worse beyond chance.
     """
 
-    NESTED: ClassVar[Mapping[str, type[Any]]] = {
-        **LoopConfig.NESTED,
-        "calibration": CalibrationConfig,
-        "distillation": DistillationConfig,
-        "joint": JointConfig,
-    }
-    SECTION: ClassVar[str] = "polish"
-
     name: str = ""
-    epochs: int = 0
+    epochs: Natural = 0
     rounds: tuple[Round, ...] = ()
     joint: JointConfig = field(default_factory=JointConfig)
-    workers: int = 1
-    teacher: str = BEST
-    accept_chance: bool = field(default=False, repr=False)  # not part of ``identity``
-    compile: bool = False
+    workers: Positive = 1
+    teacher: Annotated[str, OneOf(*TEACHERS, *SOURCES, pattern=f"^({'|'.join(TEACHERS)}|{NAMED})$")] = BEST
+    accept_chance: Flag = field(default=False, repr=False)  # not part of ``identity``
+    compile: Flag = False
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
-    frozen: bool = False
-    features: float = 0.0
-    streams: float = 0.0
-    rates: tuple[float, ...] = ()
-    checks: int = 0
-    judge: str = ACCURACY
+    frozen: Flag = False
+    features: NotNegative = 0.0
+    streams: NotNegative = 0.0
+    rates: tuple[AboveZero, ...] = ()
+    checks: Natural = 0
+    judge: Annotated[str, OneOf(*JUDGES)] = ACCURACY
 
     def __post_init__(self) -> None:
-        where = place(self)
-        if not isinstance(self.rounds, tuple | list):
-            raise TrainingError(f"{where}.rounds: expected a list of candidates and epochs, not {self.rounds!r}")
-        object.__setattr__(self, "rounds", tuple(Round.read(value) for value in self.rounds))
         super().__post_init__()
-        at_least(self, workers=1, checks=0)
-        check_numbers(self, {"features": 0.0, "streams": 0.0}, where, TrainingError)
-        object.__setattr__(self, "rates", _rates(self.rates, where))
-        if self.teacher not in TEACHERS and not self.has_own_teacher:
-            raise TrainingError(
-                f"{where}.teacher: unknown teacher {self.teacher!r}; known are {', '.join(TEACHERS)}, timm:NAME and "
-                f"package.module:factory"
-            )
-        if self.judge not in JUDGES:
-            raise TrainingError(f"{where}.judge: expected {' or '.join(JUDGES)}, not {self.judge!r}")
-        flags = {"accept_chance": self.accept_chance, "compile": self.compile, "frozen": self.frozen}
-        for name, flag in flags.items():
-            if not isinstance(flag, bool):
-                raise TrainingError(f"{where}.{name}: expected true or false, not {flag!r}")
+        object.__setattr__(self, "rates", tuple(sorted({float(each) for each in self.rates})))
         counts = [each.candidates for each in self.rounds]
         if counts != sorted(counts, reverse=True):
-            raise TrainingError(f"{where}.rounds: {counts} candidates; a round cannot train more than the one before")
+            raise UnfitError("rounds", f"{counts} candidates; a round cannot train more than the one before")
 
+    @model_validator(mode="before")
     @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> PolishConfig:
-        """Reads the section ``polish``; raises TrainingError where a key is unknown or a value is out of range."""
+    def _ours(cls, given: Any) -> Any:
         for key, reason in NOT_OURS.items():
-            if isinstance(section, Mapping) and key in section:
-                raise TrainingError(f"polish.{key}: {reason}; remove {key}")
-        return super().from_section(section)
+            if isinstance(given, Mapping) and key in given:
+                raise UnfitError(key, f"{reason}; remove {key}")
+        return given
 
     @property
     def has_own_teacher(self) -> bool:
         """Whether ``teacher`` names the source of a network, which is neither the original one nor a SubNet."""
-        return isinstance(self.teacher, str) and all(self.teacher.partition(":"))
+        return all(self.teacher.partition(":"))
 
     @property
     def alone(self) -> PolishConfig:
@@ -177,11 +155,3 @@ class PolishConfig(LoopConfig):
         """The parameters of one round, counted from 0, as a training loop reads them; ``parts`` are its epochs."""
         epochs = self.rounds[number].epochs if parts is None else parts
         return replace(self, rounds=(), joint=JointConfig(), epochs=epochs, workers=1, name="")
-
-
-def _rates(values: Any, where: str) -> tuple[float, ...]:
-    """Learning rates to try, rising; raises TrainingError where one is no positive number."""
-    is_list = isinstance(values, tuple | list)
-    if not is_list or any(isinstance(each, bool) or not isinstance(each, int | float) or each <= 0 for each in values):
-        raise TrainingError(f"{where}.rates: expected a list of rates above 0, or an empty one, not {values!r}")
-    return tuple(sorted({float(each) for each in values}))

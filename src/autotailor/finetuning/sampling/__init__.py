@@ -11,7 +11,6 @@ from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.sampling.strategy import STRATEGIES, Strategy, register
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.variable import Space
-from autotailor.sections import read_section
 
 __all__ = ["Strategy", "check_count", "create", "names", "parameters", "register"]
 
@@ -33,7 +32,7 @@ def parameters(name: str, section: Mapping[str, Any]) -> Any:
     Raises:
         TrainingError: the strategy or a parameter is unknown (the message lists the known ones), or out of range.
     """
-    return read_section(_known(name).section, section, f"finetune.sampling of strategy {name!r}", TrainingError)
+    return _known(name).section.from_section(section, where=f"strategy {name!r}: finetune.sampling")
 
 
 def check_count(name: str, count: int) -> None:

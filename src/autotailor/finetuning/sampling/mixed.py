@@ -9,8 +9,8 @@ steps of the optimiser as with two SubNets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
@@ -19,36 +19,33 @@ from autotailor.finetuning.sampling.strategy import Strategy, register
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, stack
-from autotailor.sections import check_numbers
+from autotailor.sections import Section
+from autotailor.values import OneOf, Share, UnfitError
 
 BETWEEN = ("distance", "macs")
 DRAWS = 16
 
 
-@dataclass(frozen=True)
-class MixedParameters:
+class MixedParameters(Section, of="finetune.sampling", error=TrainingError):
     """Section ``finetune.sampling`` of the strategy ``mixed``.
 
     Attributes:
-        largest: probability that a SubNet is the largest at the step's resolution.
-        smallest: probability that a SubNet is the smallest at the step's resolution; all others lie between.
-        between: how these others are drawn: ``distance`` (``Strategy.between``), or ``macs``: of ``DRAWS`` such SubNets
-            the one nearest to a number of MACs that is drawn uniformly between smallest and largest.
+        largest: share of the largest SubNet among those that are trained, at the resolution of the step.
+        smallest: share of the smallest SubNet, at the resolution of the step. All others lie between.
+        between: how the others are drawn. ``distance`` modifies each variable with a common random probability,
+            ``macs`` takes of 16 such SubNets the one nearest to a number of MACs that is drawn uniformly.
     """
 
-    largest: float = 0.25
-    smallest: float = 0.2
-    between: str = "distance"
+    largest: Share = 0.25
+    smallest: Share = 0.2
+    between: Annotated[str, OneOf(*BETWEEN)] = "distance"
 
     def __post_init__(self) -> None:
-        check_numbers(self, {"largest": 0.0, "smallest": 0.0}, "finetune.sampling", TrainingError)
         if self.largest + self.smallest > 1:
-            raise TrainingError(
-                f"finetune.sampling.largest: {self.largest} and finetune.sampling.smallest {self.smallest} are shares "
-                f"of all SubNets; their sum must be at most 1"
+            raise UnfitError(
+                "largest",
+                f"{self.largest} and smallest {self.smallest} are shares of all SubNets; their sum must be at most 1",
             )
-        if self.between not in BETWEEN:
-            raise TrainingError(f"finetune.sampling.between: {self.between!r}, expected one of {', '.join(BETWEEN)}")
 
 
 @register("mixed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from inspect import isabstract
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -14,6 +13,7 @@ from autotailor.finetuning.errors import TrainingError
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.ir.space.variable import Space, Variable
+from autotailor.sections import Section
 
 if TYPE_CHECKING:  # stages are made with PyTorch, which whoever only reads a configuration does not need
     from autotailor.ir.blocks.stage import Stage
@@ -21,8 +21,7 @@ if TYPE_CHECKING:  # stages are made with PyTorch, which whoever only reads a co
 Kind = TypeVar("Kind", bound="type[Strategy]")
 
 
-@dataclass(frozen=True)
-class NoParameters:
+class NoParameters(Section, of="finetune.sampling", error=TrainingError):
     """The section ``finetune.sampling`` of a strategy that has no parameters."""
 
 
@@ -38,7 +37,7 @@ class Strategy(ABC):
     """
 
     in_place: ClassVar[bool] = False  # whether SubNets learn from the largest one of the same step
-    section: ClassVar[type[Any]] = NoParameters  # dataclass of the section ``finetune.sampling``
+    section: ClassVar[type[Section]] = NoParameters  # reads the section ``finetune.sampling``
     least: ClassVar[int] = 1  # SubNets of a step below which some sort of SubNets would never be trained
 
     def __init__(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from autotailor.profiling.errors import ProfilingError
+from autotailor.sections import Section
+from autotailor.values import AboveZero, Share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,22 +24,16 @@ STRAY = 0.2
 It is the default of ``device.drift``, beyond which a measurement is repeated and the run warns."""
 
 
-@dataclass(frozen=True)
-class Promise:
+class Promise(Section, of="validate.promise", error=ProfilingError):
     """A share of SubNets whose latency is predicted within a relative error.
 
     Attributes:
-        error: the largest absolute relative error.
-        share: the share of SubNets whose absolute relative error is at most ``error``.
+        error: relative error of a predicted latency.
+        share: part of the SubNets that must be predicted within ``error``.
     """
 
-    error: float
-    share: float
-
-    @classmethod
-    def from_section(cls, section: Mapping[str, Any]) -> Promise:
-        """Reads the configuration's section ``validate.promise``."""
-        return cls(float(section["error"]), float(section["share"]))
+    error: AboveZero
+    share: Share
 
     def share_within(self, validation: pd.DataFrame) -> float:
         """Share of the SubNets of ``validation.csv`` that are predicted as well as promised."""

@@ -18,9 +18,7 @@ import networks
 from autotailor.__main__ import main
 from autotailor.commands.inspect.tables import WIDTH
 from autotailor.compiler.sources.export import export_module
-from autotailor.config import validate
-
-SCHEMA = Path(__file__).parents[4] / "workflow" / "schemas" / "conf.schema.yaml"
+from autotailor.config.run import ModelConfig
 
 
 class Odd(nn.Module):
@@ -127,7 +125,7 @@ def test_the_printed_configuration_gives_the_same_space(
     assert code == 0
     config = yaml.safe_load(out)
     assert config["source"] == str(model)
-    validate({"model": config}, _model_schema(tmp_path), "printed")
+    assert ModelConfig.from_section(config).source == str(model)
     proposed = autotailor.compile(model).space
     assert autotailor.compile(config["source"], config["space"]).space.variables == proposed.variables
     path = tmp_path / "mine.yaml"
@@ -157,13 +155,6 @@ def test_what_a_factory_prints_is_no_part_of_the_configuration(
     for said in ("the module is imported", "the network is made", "the network runs"):
         assert said in err
         assert said not in out
-
-
-def _model_schema(tmp_path: Path) -> Path:
-    schema = yaml.safe_load(SCHEMA.read_text())
-    path = tmp_path / "schema.yaml"
-    path.write_text(yaml.safe_dump({**schema, "required": ["model"]}))
-    return path
 
 
 def test_a_configured_space_is_printed_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -262,7 +253,7 @@ def test_the_module_runs_and_help_needs_no_torch() -> None:
 def test_a_device_that_cannot_run_the_network_is_named_with_what_it_lacks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    conf = ["--conf", str(SCHEMA.parents[2] / "conf"), "--resolution", "32"]
+    conf = ["--conf", str(Path(__file__).parents[4] / "conf"), "--resolution", "32"]
     assert main(["inspect", "windows:windowed_digits", "--device", "host", *conf]) == 1
     assert "the runtime ncnn cannot run the network windowed_digits. It lacks\n  Reshape" in capsys.readouterr().err
     assert main(["inspect", "windows:windowed_digits", "--device", "host_onnxruntime", *conf]) == 0

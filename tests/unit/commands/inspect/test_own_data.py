@@ -66,7 +66,7 @@ def composed(tmp_path: Path, printed: str, *overrides: str) -> dict[str, object]
     shutil.copytree(ROOT / "conf", conf, dirs_exist_ok=True)
     (conf / "model" / "mine.yaml").write_text(printed)
     whole = config.compose(conf, "mine", "host", overrides)
-    config.validate(whole, ROOT / "workflow" / "schemas" / "conf.schema.yaml", "conf")
+    config.validate(whole)
     config.check(whole)
     return whole
 

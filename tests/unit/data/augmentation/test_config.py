@@ -6,7 +6,6 @@ import pytest
 
 from autotailor.data import DataError
 from autotailor.data.augmentation.config import AugmentationConfig
-from autotailor.sections import read_section
 
 
 @pytest.mark.parametrize(
@@ -18,9 +17,9 @@ from autotailor.sections import read_section
         ),
         ({"policy": None}, r"augmentation\.policy: unknown policy None"),
         ({"operations": 0}, r"augmentation\.operations: expected an integer >= 1, not 0"),
-        ({"magnitude": 31}, r"augmentation\.magnitude: expected 0 to 30, not 31"),
+        ({"magnitude": 31}, r"augmentation\.magnitude: expected an integer from 0 to 30, not 31"),
         ({"magnitude": 4.5}, r"augmentation\.magnitude: expected an integer"),
-        ({"erasing": 1.1}, r"augmentation\.erasing: expected a probability"),
+        ({"erasing": 1.1}, r"augmentation\.erasing: expected a number >= 0 and <= 1, not 1"),
         ({"mixup": -0.1}, r"augmentation\.mixup: expected a number >= 0"),
         ({"cutmix": float("nan")}, r"augmentation\.cutmix: expected a number >= 0"),
         ({"cutmixup": 1.0}, r"unknown keys \['cutmixup'\]"),
@@ -29,7 +28,7 @@ from autotailor.sections import read_section
 )
 def test_what_makes_no_sense_is_refused_by_name(section: dict[str, object], says: str) -> None:
     with pytest.raises(DataError, match=says):
-        read_section(AugmentationConfig, section, "augmentation", DataError)
+        AugmentationConfig.from_section(section)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_the_background_is_that_of_the_section_and_white_changes_no_fingerprint(
         images = next(splits.validation.batches(1))[0]
         assert images.mean().item() == pytest.approx(colour, abs=1e-3)
         assert splits.preparation.background == background
-    with pytest.raises(data.DataError, match=r"background: expected one of white, black, drop, not 'red'"):
+    with pytest.raises(data.DataError, match=r"background: unknown background 'red'; known are white, black, drop"):
         data.load(section(root, background="red"))
 
 

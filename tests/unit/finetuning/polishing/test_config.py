@@ -20,11 +20,14 @@ def test_a_section_of_the_configuration_is_read() -> None:
     ("section", "message"),
     [
         ({"rounds": [{"candidates": 1, "epochs": 1}, {"candidates": 2, "epochs": 1}]}, "cannot train more than"),
-        ({"rounds": [{"candidates": 0, "epochs": 1}]}, r"polish\.rounds\.candidates"),
-        ({"rounds": [{"candidates": 1}]}, r"polish\.rounds: a round needs epochs, images or both"),
-        ({"rates": [0]}, r"polish\.rates: expected a list of rates above 0, or an empty one, not \(0,\)"),
+        (
+            {"rounds": [{"candidates": 0, "epochs": 1}]},
+            r"polish\.rounds\.0\.candidates: expected an integer >= 1, not 0",
+        ),
+        ({"rounds": [{"candidates": 1}]}, r"polish\.rounds\.0: a round needs epochs, images or both"),
+        ({"rates": [0]}, r"polish\.rates\.0: expected a number > 0, not 0"),
         ({"frozen": 1}, r"polish\.frozen: expected true or false, not 1"),
-        ({"rounds": 3}, "expected a list of candidates and epochs"),
+        ({"rounds": 3}, r"polish\.rounds: expected a list, not 3"),
         ({"epochs": 3}, "epochs of each round stand in polish.rounds"),
         ({"resume_from": "a.ckpt"}, "goes on from its own checkpoints only"),
         ({"workers": 0}, "workers"),

@@ -45,7 +45,7 @@ def test_unknown_strategies_are_refused_with_the_known_ones(resnet_net: autotail
 
 def test_a_parameter_that_a_strategy_does_not_have_is_refused_by_name() -> None:
     assert sampling.parameters("uniform", {}) is not None
-    with pytest.raises(TrainingError, match=r"strategy 'uniform': unknown keys \['smallest'\]"):
+    with pytest.raises(TrainingError, match=r"strategy 'uniform': finetune\.sampling: unknown keys \['smallest'\]"):
         sampling.parameters("uniform", {"smallest": 0.5})
 
 
