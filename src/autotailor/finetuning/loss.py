@@ -21,10 +21,10 @@ import torch
 from torch.nn import functional
 
 from autotailor.data.labels import UNKNOWN
-from autotailor.factory import FAILURES, find_factory, raised
 from autotailor.finetuning.config import FinetuneConfig
 from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.errors import TrainingError
+from autotailor.project.factory import FAILURES, find_factory, raised
 
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, FinetuneConfig], torch.Tensor]
 

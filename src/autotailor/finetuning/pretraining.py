@@ -16,7 +16,6 @@ from autotailor.compute.placement import CPU, device_of
 from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
-from autotailor.factory import raised
 from autotailor.finetuning.config import PretrainConfig
 from autotailor.finetuning.distillation import label_loss
 from autotailor.finetuning.errors import TrainingError
@@ -27,6 +26,7 @@ from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.steps import Step, StepFunction
 from autotailor.finetuning.training.watch import Record, no_record
+from autotailor.project.factory import raised
 
 SHARES = 1e-3  # rounding of a sum of probabilities
 StateDict = dict[str, torch.Tensor]

@@ -9,8 +9,8 @@ from typing import Any
 from torch import nn
 
 from autotailor.compiler.library import quiet, reason
-from autotailor.factory import FAILURES, find_factory, module_of, raised
 from autotailor.ir.errors import GraphError
+from autotailor.project.factory import FAILURES, find_factory, module_of, raised
 
 CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
 """Endings of files that hold weights."""

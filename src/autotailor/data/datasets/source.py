@@ -29,7 +29,7 @@ from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.parts import NAMES, DividedConfig
 from autotailor.data.progress import progress
 from autotailor.data.registry import Dataset, register
-from autotailor.factory import FAILURES, find_factory, raised
+from autotailor.project.factory import FAILURES, find_factory, raised
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
