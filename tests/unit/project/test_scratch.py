@@ -31,6 +31,7 @@ sys.stdin.read()
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.delenv(scratch.COMPILED, raising=False)  # another test of this process may have begun a session
     yield tmp_path
     for folder in list(scratch._HELD):
         if folder.parent == tmp_path:
