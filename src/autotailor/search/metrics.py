@@ -6,7 +6,7 @@ minimise, and a column of ``summary.csv`` and of the report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union, cast
 
@@ -144,9 +144,9 @@ register(MetricSpec("parameters", "parameters", "M", "parameters_m", _parameters
 register(MetricSpec("macs", "MACs", "M", "macs_m", _macs, "the graph", digits=".2f"))
 
 
-def all_metrics(sources: Sources) -> Further:
-    """Every metric that can be predicted, by name."""
-    found = {name: spec.of(sources) for name, spec in METRICS.items()}
+def all_metrics(sources: Sources, names: Container[str] = METRICS) -> Further:
+    """Every metric of these names that can be predicted, by name."""
+    found = {name: spec.of(sources) for name, spec in METRICS.items() if name in names}
     return {name: metric for name, metric in found.items() if metric is not None}
 
 
@@ -154,9 +154,7 @@ def further_metrics(
     net: SuperNet, budgets: Budgets, fusion: FusionRules | None = None, known: Known | None = None, width: int = 4
 ) -> Further:
     """What the budgets name, as far as it can be predicted; the arguments are those of ``Sources``."""
-    sources, names = Sources(net, fusion, known, width), named_in(budgets)
-    found = {name: spec.of(sources) for name, spec in METRICS.items() if name in names}
-    return {name: metric for name, metric in found.items() if metric is not None}
+    return all_metrics(Sources(net, fusion, known, width), named_in(budgets))
 
 
 def named_in(budgets: Budgets) -> set[str]:

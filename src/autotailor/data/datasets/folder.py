@@ -79,12 +79,13 @@ class Folder(Dataset):
 
     def fingerprint(self) -> str:
         """See Dataset."""
-        layout = self.layout()
-        return layout.digest(read_contents(layout.files(), f"reading {self._config.name}"))
+        return self._digest(self.layout())
 
     def training_fingerprint(self) -> str:
         """See Dataset."""
-        layout = self.layout().without_test()
+        return self._digest(self.layout().without_test())
+
+    def _digest(self, layout: Layout) -> str:
         return layout.digest(read_contents(layout.files(), f"reading {self._config.name}"))
 
     def load(self) -> DataSplits:

@@ -217,11 +217,9 @@ class _Race:
         self._take(number + 1, parts, heats, entrants, modules)
 
     def _heats(self, number: int) -> tuple[dict[str, list[SubNet]], list[SubNet]]:
-        """The SubNets that take part in a round: those of each budget, and all of them, judged before any training."""
+        """The SubNets that take part in a round: those of each budget, and all of them."""
         heats = {name: self._best(name, self._config.rounds[number].candidates) for name in self._contests}
-        entrants = list(dict.fromkeys(subnet for heat in heats.values() for subnet in heat))
-        self._begin(entrants)
-        return heats, entrants
+        return heats, list(dict.fromkeys(subnet for heat in heats.values() for subnet in heat))
 
     def _take(
         self,

@@ -66,15 +66,12 @@ class GraphModule(nn.Module):
         Args:
             keep: tensors that are read elsewhere, and therefore stay as they are.
         """
-        readers: dict[str, list[Node]] = {}
-        for node in self.graph.nodes:
-            for name in node.inputs:
-                readers.setdefault(name, []).append(node)
         kept = {*keep, self.graph.output, self._head.logits}
         for node in self.graph.nodes:
-            (output, *_), behind = node.outputs, readers.get(node.outputs[0], [])
-            if node.kind == "Conv" and output not in kept and [each.kind for each in behind] == [NORMALISATION]:
-                self._folded[node.name] = behind[0]
+            output = node.outputs[0]
+            readers = self.graph.consumers.get(output, ())
+            if node.kind == "Conv" and output not in kept and [each.kind for each in readers] == [NORMALISATION]:
+                self._folded[node.name] = readers[0]
         self._absorbed = frozenset(each.name for each in self._folded.values())
 
     def _is_static(self, node: Node) -> bool:
