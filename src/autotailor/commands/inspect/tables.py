@@ -22,7 +22,7 @@ from autotailor.ir.metrics.elasticity import is_elastic, unmodified_values
 from autotailor.ir.propagation import StaticPart
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
-from autotailor.ir.space.variable import Choice
+from autotailor.ir.space.variable import Choice, shown
 from autotailor.ir.supernet import SuperNet
 
 WIDTH = 100
@@ -265,7 +265,7 @@ def _times(shape: Shape) -> str:
 
 
 def _number(value: Choice) -> str:
-    return f"{value:g}"
+    return shown(value)
 
 
 def _count(value: int) -> str:

@@ -12,7 +12,8 @@ from torch import nn
 
 import autotailor
 from autotailor.ir.feature import OperatorFeature
-from autotailor.ir.fusion.places import FusedGroup, fuse, group_feature
+from autotailor.ir.fusion.groups import FusedGroup, fuse
+from autotailor.ir.fusion.places import group_feature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph
 from autotailor.ir.metrics import liveness

@@ -29,7 +29,7 @@ class MomentCollector(GraphModule):
     def __init__(self, elastic: ElasticGraph) -> None:
         super().__init__(elastic.graph)
         self.eval()
-        changed = set(elastic.architecture.rules)
+        changed = set(elastic.architecture.sliced)
         dimensions = elastic.propagation.dimensions
         self._readers: dict[str, list[Reader]] = {}
         for reader in elastic.readers.values():
