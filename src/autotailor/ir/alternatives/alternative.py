@@ -7,6 +7,7 @@ and one registration; blocks, variables, gates, latencies, search and export nee
 
 from __future__ import annotations
 
+import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,9 +19,8 @@ import numpy.typing as npt
 
 from autotailor.ir.errors import GraphError, SpaceError
 from autotailor.ir.feature import Shape
-from autotailor.ir.graph import Graph, Node, Weights
+from autotailor.ir.graph import MIXING, Graph, Node, Weights, reading_axis
 from autotailor.ir.junctions import ORIGINAL
-from autotailor.ir.moments import MIXING, reading_axis
 from autotailor.ir.space.architecture import round_width
 
 Array = npt.NDArray[Any]
@@ -48,17 +48,17 @@ class Responses:
     """What an operator says on pictures, and what the last map of an alternative reads there.
 
     Attributes:
-        samples: number of outputs y and features f that the means are over.
         mean: E[y] ``[out]``.
         square: E[y y'] ``[out, out]``.
         features: E[f] ``[features]``, E[f f'] ``[features, features]`` and E[f y'] ``[features, out]``; None where the
             alternative asks for no features.
+        ridge: share of the features' mean variance that is added to their variances.
     """
 
-    samples: int
     mean: Array
     square: Array
     features: tuple[Array, Array, Array] | None = None
+    ridge: float = 0.0
 
 
 class Alternative(ABC):
@@ -176,4 +176,5 @@ def register_alternative(alternative: type[Alternative]) -> type[Alternative]:
 
 def alternatives() -> Mapping[str, Alternative]:
     """All kinds of alternatives by name."""
+    importlib.import_module("autotailor.ir.alternatives.kinds")  # registers them; they import this module
     return _alternatives

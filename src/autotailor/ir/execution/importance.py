@@ -19,7 +19,7 @@ import numpy.typing as npt
 from autotailor.ir.dimensions.dimension import Atom, Dimension, Indices, Kernel, Product, Sum
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.weight_plan import plan_weight, take_array
-from autotailor.ir.moments import MIXING, reading_axis
+from autotailor.ir.graph import MIXING, reading_axis
 
 Array = npt.NDArray[Any]
 

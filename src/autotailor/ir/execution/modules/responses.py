@@ -9,6 +9,7 @@ from autotailor.ir.alternatives.alternative import Alternative, Responses, alter
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.graph import Node, Weights
 from autotailor.ir.junctions import SOURCES, junctions, memberships
+from autotailor.ir.moments import FEW, RIDGE
 from autotailor.ir.operators.rule import Tensor
 
 
@@ -83,7 +84,8 @@ class ResponseSums:
             mean, square = (each.numpy() for each in target.means())
             known = self._features.get(fit.branch[-1].name)
             features = None if known is None else tuple(each.numpy() for each in known[1].means())
-            responses = Responses(target.samples, mean, square, features)  # type: ignore[arg-type]
+            share = RIDGE + (FEW * len(features[0]) / target.samples if features else 0.0)
+            responses = Responses(mean, square, features, share)  # type: ignore[arg-type]
             found |= fit.alternative.solve(self._graph, fit.node, fit.branch, responses)
         return found  # type: ignore[return-value]
 

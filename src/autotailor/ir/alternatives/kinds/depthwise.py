@@ -20,9 +20,8 @@ from autotailor.ir.alternatives.alternative import (
     read_switch,
     register_alternative,
 )
-from autotailor.ir.alternatives.low_rank import POINT
+from autotailor.ir.alternatives.kinds.low_rank import POINT
 from autotailor.ir.graph import Graph, Node, Weights
-from autotailor.ir.moments import FEW, RIDGE
 
 
 @register_alternative
@@ -67,8 +66,7 @@ class Depthwise(Alternative):
         assert responses.features is not None
         mean, square, product = responses.features
         covariance = square - np.outer(mean, mean)
-        share = RIDGE + FEW * len(mean) / max(responses.samples, 1)
-        ridge = share * np.trace(covariance) / len(mean) + np.finfo(np.float32).tiny
+        ridge = responses.ridge * np.trace(covariance) / len(mean) + np.finfo(np.float32).tiny
         solved = np.linalg.solve(covariance + ridge * np.eye(len(mean)), product - np.outer(mean, responses.mean)).T
         pixels = branch[-1]
         return {

@@ -71,7 +71,7 @@ class LowRank(Alternative):
         shape = graph.shapes[node.outputs[0]]
         channels = 1 if node.kind == "Conv" else len(shape) - 1
         narrow = (*shape[:channels], max(ranks), *shape[channels + 1 :])
-        white = Responses(0, np.zeros(len(weight)), _gram(weight))
+        white = Responses(np.zeros(len(weight)), _gram(weight))
         branch = (first, second)
         weights = self._factors(graph, node, branch, white, max(ranks))
         return Branch(branch, outer, weights, {inner: narrow, outer: shape})
