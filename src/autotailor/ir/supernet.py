@@ -88,8 +88,13 @@ class SuperNet:
 
     @property
     def graph(self) -> Graph:
-        """The unmodified network with the shared weights."""
+        """The unmodified network with the shared weights, and the alternatives of its blocks."""
         return self.elastic.graph
+
+    @property
+    def original(self) -> Graph:
+        """The unmodified network alone, without alternatives and junctions."""
+        return self.elastic.original
 
     @property
     def names(self) -> tuple[str, str]:

@@ -92,7 +92,7 @@ def _folded_note(net: SuperNet) -> str:
     """A note about BatchNorm that was put back, or that may be folded into weights."""
     if count := len(placeholders(net.graph)):
         return f"BatchNorm was put back behind {count} operators; fine-tuning calibrates it first."
-    candidates = len(biased_convolutions(net.graph))
+    candidates = len(biased_convolutions(net.original))
     if candidates and not any(node.kind == KIND for node in net.graph.nodes):
         return (
             f"No BatchNorm, and {candidates} convolutions with a bias: if an exporter folded BatchNorm into them "
