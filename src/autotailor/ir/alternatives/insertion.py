@@ -40,7 +40,8 @@ def original_of(tensor: str) -> str:
 
 
 def _branches(graph: Graph, node: Node, asked: Asked) -> dict[str, Branch]:
-    built = ((kind, alternatives()[kind].build(graph, node, choices)) for kind, choices in asked.items())
+    fitting = {kind: choices for kind, choices in asked.items() if alternatives()[kind].fits(graph, node)}
+    built = ((kind, alternatives()[kind].build(graph, node, choices)) for kind, choices in fitting.items())
     return {kind: branch for kind, branch in built if branch is not None}
 
 

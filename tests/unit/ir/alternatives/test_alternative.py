@@ -150,7 +150,7 @@ def test_what_cannot_be_asked_for_is_refused(asked: object, message: str) -> Non
 def test_a_kind_registers_once_and_whole() -> None:
     with pytest.raises(GraphError, match="two alternatives of kind low_rank"):
         register_alternative(type("Other", (type(alternatives()["low_rank"]),), {}))
-    with pytest.raises(GraphError, match="it lacks build and choices and solve"):
+    with pytest.raises(GraphError, match="it lacks build and choices and fits and solve"):
         register_alternative(type("Empty", (Alternative,), {"kind": "empty"}))
     with pytest.raises(GraphError, match="derives from Alternative"):
         register_alternative(int)  # type: ignore[arg-type]
