@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -68,11 +69,17 @@ class SearchResult:
     exact: ExactFront | None
     yardstick: Yardstick
 
-    def write(self, pareto: Path, yardstick: Path | None = None) -> None:
-        """Writes ``pareto.csv`` and the yardstick as JSON; an interrupted write leaves no file."""
+    def write(self, pareto: Path, yardstick: Path | None = None, regret: Mapping[str, float] | None = None) -> None:
+        """Writes ``pareto.csv``, and as JSON the yardstick and the ``regret``; an interrupted write leaves no file.
+
+        Args:
+            pareto: path of the front.
+            yardstick: path of the JSON; None writes none.
+            regret: name of each budget to what its choice is expected to lose, points (``Rounds.remaining``).
+        """
         self.front.write(pareto)
         if yardstick is not None:
-            write_json(yardstick, self.yardstick.to_dict())
+            write_json(yardstick, {**self.yardstick.to_dict(), "regret": dict(regret or {})})
 
     def metrics(self) -> dict[str, float]:
         """Metrics for tracking: the number of SubNets on the front, and the known numbers of the yardstick."""
