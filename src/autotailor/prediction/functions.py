@@ -17,8 +17,9 @@ and those of their gates. An elimination over both metrics then has no larger ta
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -67,7 +68,8 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
         mean: prior mean of the weight of the sum of single drops.
     """
     free = [variable for variable in space if len(variable.choices) > 1]
-    pairs = [pair for pair in itertools.combinations(free, 2) if _admitted(pair, cost)]
+    scopes = {frozenset(term.scope) for term in cost.terms}
+    pairs = [pair for pair in itertools.combinations(free, 2) if _admitted(pair, scopes)]
     kinds = dict.fromkeys(v.kind for v in free)
     single = [Term((v.name,), np.asarray(drops[v.name], dtype=np.float64), v.gate) for v in free]
     sizes = [tuple(Term((v.name,), _distance(v), v.gate) for v in free if v.kind == kind) for kind in kinds]
@@ -86,6 +88,7 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
     return tuple(group for group in found if group.functions)
 
 
+@lru_cache
 def contrasts(count: int) -> FloatArray:
     """Orthogonal polynomials over ``count`` choices, without the constant one: ``[count - 1, count]``.
 
@@ -103,11 +106,11 @@ def _distance(variable: Variable) -> FloatArray:
     return np.abs(places - variable.default) / (len(variable.choices) - 1)
 
 
-def _admitted(pair: tuple[Variable, Variable], cost: Metric) -> bool:
-    """Whether a term of the cost couples two variables and those of their gates."""
+def _admitted(pair: tuple[Variable, Variable], scopes: Collection[frozenset[str]]) -> bool:
+    """Whether a term of the cost, by the variables of each, couples two variables and those of their gates."""
     asked = {name for variable in pair if variable.gate is not None for name in variable.gate.variables}
     scope = {pair[0].name, pair[1].name} | asked
-    return len(asked) <= MOST_VARIABLES and any(scope <= set(term.scope) for term in cost.terms)
+    return len(asked) <= MOST_VARIABLES and any(scope <= each for each in scopes)
 
 
 def _has_resolution(pair: tuple[Variable, Variable]) -> bool:
