@@ -48,12 +48,12 @@ def on_both(network: Network, subnets: Sequence[SubNet]) -> Outcomes:
     )
 
 
-def divisions(network: Network, count: int) -> Iterator[Division]:
-    """Random divisions of the base images, with as many in the validation set as it has."""
+def divisions(network: Network, count: int, learnt: int = 0) -> Iterator[Division]:
+    """Random divisions of the base images, with ``learnt`` in the validation set; 0: as many as it has."""
     sizes = [len(np.unique(split.groups)) for split in (network.data.validation, network.data.test)]
     random = np.random.default_rng(0)
     for _ in range(count):
-        yield Division(random.permutation(sum(sizes))[: sizes[0]])
+        yield Division(random.permutation(sum(sizes))[: learnt or sizes[0]])
 
 
 def _on(both: Outcomes, kept: npt.NDArray[np.bool_]) -> Outcomes:

@@ -16,7 +16,7 @@ with stage(snakemake) as this:
         search.cost_of_device(this.params["runtime"]),
         search.SearchConfig.from_section(this.params["search"]),
     )
-    budgets, model = this.params["budgets"], None
+    budgets, model, rounds = this.params["budgets"], None, None
     if kind.is_measured:
         device = profiling.DeviceConfig.from_section(this.params["runtime"])
         fusion = profiling.fusion_rules(device)
@@ -63,12 +63,16 @@ with stage(snakemake) as this:
     else:
         evaluated = search.undominated(cost, known.subnets, known.right.mean(axis=1))
     result = search.search(objectives, config)
-    result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick), slow)
     choice = search.choose(objectives, result.front, budgets, measure, config, forecast, further, evaluated)
     choice.write(Path(snakemake.output.candidates))
+    regret = rounds.remaining(choice.subnets) if rounds else {}
+    result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick), regret, slow)
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)
     if slow:
         this.tell(f"left out, because never faster here: {', '.join(f'{m.variable} = {m.choice}' for m in slow)}")
     this.tell(f"{len(result.front.indices):,} SubNets on the front")
+    if regret:
+        said = ", ".join(f"{name} {points:.1f}" for name, points in regret.items())
+        this.tell(f"points by which another SubNet is expected to be better: {said}")
     this.run.metrics(result.metrics())

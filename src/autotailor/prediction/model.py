@@ -215,9 +215,12 @@ def fit(outcomes: Outcomes, cost: Metric) -> AccuracyModel:
 def learn(seen: Observations, cost: Metric) -> AccuracyModel:
     """Fits the model to what is read of evaluations; arguments and errors as of ``fit``."""
     offered = functions(seen, cost)
-    priors = (_prior(seen, part, found) for part, found in zip(seen.parts, offered, strict=True))
-    model = AccuracyModel(seen, tuple(priors))
-    return learn(seen.tightened(rows), cost) if (rows := model.contradicted).any() else model
+    while True:
+        priors = tuple(_prior(seen, part, found) for part, found in zip(seen.parts, offered, strict=True))
+        model = AccuracyModel(seen, priors)
+        if not (rows := model.contradicted).any():
+            return model
+        seen = seen.tightened(rows)
 
 
 def functions(seen: Observations, cost: Metric) -> list[tuple[Group, ...]]:
