@@ -78,6 +78,10 @@ class Gate:
         """
         return self._array[tuple(subnets[:, positions[name]] for name in self.variables)]
 
+    def opens(self, chosen: Mapping[str, int]) -> bool:
+        """Whether it is open under the choice indices of its variables."""
+        return bool(self._array[tuple(chosen[name] for name in self.variables)])
+
     @cached_property
     def openings(self) -> npt.NDArray[np.int64]:
         """The joint choices that open it, as choice indices ``[n, variables of the gate]``."""
