@@ -59,7 +59,7 @@ with stage(snakemake) as this:
     if images is splits.validation:
         measure = partial(measure, known=known)
     else:
-        evaluated = search.undominated(cost, known.subnets, known.right.mean(axis=1))
+        evaluated = search.undominated(cost, known.subnets, known.values.mean(axis=1))
     result = search.search(objectives, config)
     result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick))
     choice = search.choose(objectives, result.front, budgets, measure, config, forecast, further, evaluated)

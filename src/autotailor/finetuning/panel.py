@@ -86,7 +86,7 @@ def accuracies_of(evaluator: Evaluator, subnets: Sequence[SubNet], group: Group)
     """Accuracies of distinct SubNets, percent; each of the processes that train together evaluates some of them."""
     found = torch.zeros(len(subnets), dtype=torch.float64)
     for subnet, outcome in evaluator.all(subnets[group.rank :: group.size]):
-        found[subnets.index(subnet)] = percent(outcome.right)  # the evaluator's order is that of shared prefixes
+        found[subnets.index(subnet)] = percent(outcome.values)  # the evaluator's order is that of shared prefixes
     return dict(zip(subnets, group.gather(found).sum(0).tolist(), strict=True))
 
 

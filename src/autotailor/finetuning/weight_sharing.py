@@ -290,7 +290,7 @@ def _metrics(
         for name, subnet in zip(("largest", "smallest"), ends, strict=True):
             is_given = name == "largest" and not config.epochs
             statistics = None if is_given else calibrator.statistics(module.eval(), subnet)
-            right = evaluate(module, subnet, data.validation, statistics).right
+            right = evaluate(module, subnet, data.validation, statistics).values
             found[f"{name}_validation_accuracy"] = percent(right)
             if name == "largest":
                 warn_if_worse(known, right, data.validation.groups, config.lr, labelled=data.labelled)

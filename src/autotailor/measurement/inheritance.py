@@ -34,6 +34,6 @@ def inheritance(
     subnets = list(dict.fromkeys(each.subnet for each in exported.values()))
     evaluated = Evaluator(net.module(), Calibrator(data, calibration), data.test, workers=1).all(subnets)
     shown = track(evaluated, description=f"inherited {data.score.name}", total=len(subnets))
-    found = {subnet: percent(outcome.right) for subnet, outcome in shown}
+    found = {subnet: percent(outcome.values) for subnet, outcome in shown}
     rows = [(name, each.weights, found[each.subnet]) for name, each in exported.items()]
     return pd.DataFrame(rows, columns=["name", "weights", "accuracy_inherited"])

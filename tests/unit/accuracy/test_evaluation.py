@@ -60,7 +60,7 @@ def test_a_subnet_is_evaluated_at_its_resolution_with_its_statistics(
     with torch.no_grad():
         logits = plain_net.build(subnet, statistics, logits=True)(sized)
     found = evaluate(module, subnet, tiny.validation, statistics)
-    assert found.right.tolist() == (logits.argmax(1) == labels).tolist()
+    assert found.values.tolist() == (logits.argmax(1) == labels).tolist()
     expected = F.cross_entropy(logits.double(), labels, reduction="none")
     np.testing.assert_allclose(found.losses, expected, rtol=1e-4, atol=1e-6)
     assert module.active == subnet

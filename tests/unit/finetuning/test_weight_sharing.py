@@ -341,7 +341,7 @@ class TestAccelerator:
             module.to(CUDA)
             statistics = calibrator.statistics(module, subnet)
             assert {tensor.device for pair in statistics.values() for tensor in pair} <= {CUDA}
-            assert len(finetuning.weight_sharing.evaluate(module, subnet, tiny.test, statistics).right) == 40
+            assert len(finetuning.weight_sharing.evaluate(module, subnet, tiny.test, statistics).values) == 40
 
     def test_a_batch_that_is_left_on_the_processor_is_refused(
         self, plain_net: autotailor.SuperNet, finetune_config: FinetuneConfig, monkeypatch: pytest.MonkeyPatch

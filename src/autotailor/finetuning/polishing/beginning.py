@@ -76,8 +76,8 @@ class Beginning:
         for number, student in enumerate(modules.children()):
             now = self._outcome(student, number)
             change, error = self._change(now.losses, number)
-            accuracies.append(percent(now.right))
-            gain = accuracies[-1] - percent(self._before[number].right)
+            accuracies.append(percent(now.values))
+            gain = accuracies[-1] - percent(self._before[number].values)
             columns |= {f"change_{number}": change, f"error_{number}": error, f"gain_{number}": gain}
         columns["accuracy"] = float(np.mean(accuracies))
         return Accuracies(columns, {"mean of the SubNets": "accuracy"}, columns["accuracy"])

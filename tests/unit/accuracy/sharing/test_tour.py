@@ -79,7 +79,7 @@ def check_bits(
             assert list(found) == list(expected)
             assert all(torch.equal(x, y) for name in found for x, y in zip(found[name], expected[name], strict=True))
             assert torch.equal(torch.cat(logits[subnets[visit.subnets[0]].id]), numbers)
-            assert own.right.tolist() == (numbers.argmax(1) == labels).tolist()
+            assert own.values.tolist() == (numbers.argmax(1) == labels).tolist()
             losses = [
                 functional.cross_entropy(*pair, reduction="none")
                 for pair in zip(numbers.split(16), labels.split(16), strict=True)
