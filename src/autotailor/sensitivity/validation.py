@@ -21,6 +21,7 @@ from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.errors import SensitivityError
 from autotailor.sensitivity.measurement import Sensitivity, evaluate, predicted_accuracy
 from autotailor.statistics import accuracy, accuracy_drop
+from autotailor.task.registry import score_of
 
 COLUMNS = (
     "subnet",
@@ -60,7 +61,7 @@ def validate_accuracy(
     if not subnets:
         raise SensitivityError("validate_accuracy needs at least one SubNet")
     base = net.largest()
-    found = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{data.score.name} validation")
+    found = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{score_of(data).name} validation")
     groups, values = data.test.groups, found[base.id].values
     predicted, errors = _predicted(net, predictor, subnets, values)
     own = _own_errors(net, subnets, found, groups)

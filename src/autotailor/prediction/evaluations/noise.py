@@ -31,11 +31,6 @@ LEAST_LOSS = 1e-6
 """Nats; a smaller mean loss counts as this, because the logarithm of 0 is no number."""
 
 
-def guessed(labels: npt.NDArray[np.int64]) -> float:
-    """Share of right answers of a network that guesses each class as often as it occurs among labels ``[images]``."""
-    return float(np.square(np.bincount(labels) / len(labels)).sum())
-
-
 def log_odds(total: npt.ArrayLike, images: int, floor: float = 0.0) -> FloatArray:
     """Log-odds of means of values from sums of values, with half an image added to either side.
 

@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotailor.prediction import Outcome
@@ -54,6 +54,7 @@ def test_texts_that_do_not_fit_are_refused(right: str, losses: str, says: str) -
 SHARES = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=40)
 
 
+@settings(deadline=None)
 @given(SHARES)
 def test_values_between_0_and_1_are_read_as_they_were_written(values: list[float]) -> None:
     outcome = Outcome(np.array(values), np.zeros(len(values), dtype=np.float32))
@@ -62,6 +63,7 @@ def test_values_between_0_and_1_are_read_as_they_were_written(values: list[float
     np.testing.assert_allclose(outcome.values, values, atol=2.0**-12)
 
 
+@settings(deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
 def test_right_answers_take_a_bit_each_whatever_their_type(right: list[bool]) -> None:
     losses = np.zeros(len(right), dtype=np.float32)
@@ -75,6 +77,7 @@ def test_other_values_are_refused(value: float) -> None:
         Outcome(np.array([0.5, value]), np.zeros(2, dtype=np.float32))
 
 
+@settings(deadline=None)
 @given(SHARES, st.integers(2, 50))
 def test_log_odds_of_values_are_those_of_as_many_right_answers(values: list[float], images: int) -> None:
     total = Outcome(np.array(values), np.zeros(len(values), dtype=np.float32)).values.sum()
@@ -83,6 +86,7 @@ def test_log_odds_of_values_are_those_of_as_many_right_answers(values: list[floa
     assert below <= log_odds(total, images) <= above
 
 
+@settings(deadline=None)
 @given(SHARES)
 def test_the_noise_of_values_is_the_change_of_log_odds_with_their_mean(values: list[float]) -> None:
     """Values are at most as uncertain as answers of which as many are right, and effects of images cancel out."""
