@@ -30,7 +30,9 @@ from autotailor.finetuning import FinetuneConfig, sampling
 from autotailor.finetuning.loss import make_loss
 from autotailor.finetuning.sampling import strategy
 from autotailor.finetuning.training import optimizers
+from autotailor.ir.alternatives import alternative
 from autotailor.ir.blocks import block
+from autotailor.ir.execution.modules.moments import MomentCollector
 from autotailor.ir.operators import rule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.measurement import summary
@@ -55,6 +57,7 @@ REGISTRIES: tuple[Any, ...] = (
     strategy.STRATEGIES,
     optimizers._OPTIMIZERS,
     rule.rules._rules,
+    alternative._alternatives,
     block._templates,
     RUNTIMES,
     TRANSPORTS,
@@ -66,7 +69,7 @@ REGISTRIES: tuple[Any, ...] = (
 @pytest.fixture(autouse=True)
 def _registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What an example registers is forgotten after its test."""
-    block.templates(), sampling.names(), data.names(), tasks.names()
+    alternative.alternatives(), block.templates(), sampling.names(), data.names(), tasks.names()
     before = [held.copy() for held in REGISTRIES]
     monkeypatch.setattr(energy, "SENSORS", energy.SENSORS)
     yield
@@ -133,6 +136,22 @@ def test_a_template_names_its_blocks_and_their_variables() -> None:
     net = autotailor.compile(Triple(), {"blocks": {"TripleResidual": {"expand_ratio": [0.5, 1.0]}}}, resolution=16)
     assert [found.kind for found in net.blocks] == ["TripleResidual"]
     assert [variable.name for variable in net.space.variables] == ["block1.expand_ratio"]
+
+
+def test_an_alternative_is_a_choice_of_its_block() -> None:
+    run("alternative.md")
+    space = {"blocks": {}, "alternatives": {"pixel": True}}
+    net = autotailor.compile(Triple(), space, resolution=16)
+    assert [(v.name, v.choices) for v in net.space] == [("block1.operator", ("original", "pixel"))]
+    collector, images = MomentCollector(net.elastic), torch.rand(32, *net.input_shape[1:])
+    with torch.no_grad():
+        wanted = collector(images)
+    solved = net.with_weights(collector.alternatives())
+    subnet = SubNet.from_assignment(net.space, {"block1.operator": "pixel"})
+    far, near = ((each.build(subnet)(images) - wanted).square().mean() for each in (net, solved))
+    assert near < far
+    macs = net.macs()
+    assert macs.predict(subnet.to_array()) < macs.predict(net.largest().to_array())
 
 
 def test_a_fusion_rule_of_the_configuration_holds_for_its_device() -> None:
