@@ -24,6 +24,7 @@ import autotailor
 import checkouts
 import networks
 from autotailor import data, search
+from autotailor.accuracy import evaluation
 from autotailor.data import registry
 from autotailor.finetuning import FinetuneConfig, sampling
 from autotailor.finetuning.loss import make_loss
@@ -36,7 +37,7 @@ from autotailor.ir.operators import rule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.measurement import summary
 from autotailor.measurement.effort import Effort
-from autotailor.prediction import Measured
+from autotailor.prediction import Measured, Outcome
 from autotailor.profiling import DeviceConfig, energy, fusion_rules
 from autotailor.profiling.runtimes import RUNTIMES, open_runtime
 from autotailor.profiling.transports import TRANSPORTS, open_transport
@@ -45,11 +46,14 @@ from autotailor.reporting.derived_columns import DERIVATIONS
 from autotailor.reporting.html import render
 from autotailor.reporting.inputs import COLUMNS, Tables
 from autotailor.search.metrics import METRICS, Sources, all_metrics
+from autotailor.task import find
+from autotailor.task import registry as tasks
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "extending"
 REGISTRIES: tuple[Any, ...] = (
     registry._FACTORIES,
+    tasks._KINDS,
     strategy.STRATEGIES,
     optimizers._OPTIMIZERS,
     rule.rules._rules,
@@ -65,7 +69,7 @@ REGISTRIES: tuple[Any, ...] = (
 @pytest.fixture(autouse=True)
 def _registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What an example registers is forgotten after its test."""
-    alternative.alternatives(), block.templates(), sampling.names(), data.names()
+    alternative.alternatives(), block.templates(), sampling.names(), data.names(), tasks.names()
     before = [held.copy() for held in REGISTRIES]
     monkeypatch.setattr(energy, "SENSORS", energy.SENSORS)
     yield
@@ -213,6 +217,16 @@ def test_a_dataset_is_loaded_by_its_name() -> None:
     assert data.classes({"name": "colours"}) == ("red", "green", "blue")
 
 
+def test_a_task_judges_and_is_found_by_its_name() -> None:
+    run("task.md")
+    found = find("grades")
+    outputs, grades = torch.tensor([[9.0, 0, 0], [0, 9.0, 0], [0, 0, 9.0]]), torch.tensor([0, 0, 0])
+    assert found.judge(outputs, grades).values.tolist() == [1.0, 0.5, 0.0]
+    assert found.chance(np.array([0, 0, 1, 1])) == pytest.approx(0.5)
+    outcome = evaluation.outcome([found.judge(outputs, grades)])
+    assert Outcome.unpacked(*outcome.packed(), 3).values.tolist() == [1.0, 0.5, 0.0]
+
+
 def test_a_strategy_draws_by_its_name() -> None:
     run("sampling.md")
     net = autotailor.compile(Triple(), resolution=16)
@@ -234,7 +248,7 @@ def test_a_loss_takes_the_place_of_distillation(monkeypatch: pytest.MonkeyPatch)
     vars(mine).update(run("loss.md"))
     monkeypatch.setitem(sys.modules, "losses_of_mine", mine)
     config = FinetuneConfig(epochs=1, loss="losses_of_mine:agreement", label_smoothing=0.0)
-    loss = make_loss(config, 3, independent=False)
+    loss = make_loss(config, find("classification"), 3, independent=False)
     logits = torch.zeros(2, 3, requires_grad=True)
     trusted, others = torch.eye(3)[:2], torch.eye(3)[[2, 2]]
     labels = torch.tensor([0, 1])

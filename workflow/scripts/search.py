@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, prediction, profiling, search, sensitivity
+from autotailor import accuracy, artifacts, data, prediction, profiling, search, sensitivity, task
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -34,7 +34,7 @@ with stage(snakemake) as this:
     this.uses(splits, "validation")
     settings = sensitivity.SensitivityConfig.from_section(this.params["sensitivity"], this.params["calibration"])
     images = sensitivity.learnt_from(splits, settings)
-    chance = prediction.guessed(images.labels)
+    chance = task.of(images).chance(images.labels)
     known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups, chance)
     if settings.evaluations:
         journal = this.work / "evaluations.jsonl"
@@ -61,7 +61,7 @@ with stage(snakemake) as this:
     if images is splits.validation:
         measure = partial(measure, known=known)
     else:
-        evaluated = search.undominated(cost, known.subnets, known.right.mean(axis=1))
+        evaluated = search.undominated(cost, known.subnets, known.values.mean(axis=1))
     result = search.search(objectives, config)
     choice = search.choose(objectives, result.front, budgets, measure, config, forecast, further, evaluated)
     choice.write(Path(snakemake.output.candidates))

@@ -3,7 +3,7 @@
 import autotailor
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, prediction, sensitivity, statistics
+from autotailor import accuracy, artifacts, data, prediction, sensitivity, statistics, task
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -27,4 +27,4 @@ with stage(snakemake) as this:
     tau = statistics.kendall_tau(table["predicted"], table["measured"])
     this.run.metrics({"baseline_accuracy": result.baseline, "kendall_tau": tau})
     said = statistics.kendall_tau_text(tau)
-    this.tell(f"{splits.score.name} predicted against measured, {len(table)} SubNets: Kendall's tau {said}")
+    this.tell(f"{task.score_of(splits).name} predicted against measured, {len(table)} SubNets: Kendall's tau {said}")

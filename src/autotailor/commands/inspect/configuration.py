@@ -56,9 +56,10 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
     lines = [
         "# @package _global_",
         _origin(net, options),
-        "defaults: [{override /data: folder}]  # conf/data/folder.yaml: all keys of the data and their defaults",
+        f"defaults: [{{override /data: {own.kind}}}]  "
+        f"# conf/data/{own.kind}.yaml: all keys of the data and their defaults",
         "",
-        *class_lines(own.classes),
+        *class_lines(own),
         *own.rare_lines(),
         *transparent_lines(own, net, options, (prepared, measured)),
         *data_lines(own, prepared, measured, side, is_assumed=_side_is_assumed(options)),
