@@ -80,7 +80,7 @@ def _alternatives_note(net: SuperNet) -> str:
     counts = {
         kind: sum(any(each.fits(net.original, node) for node in block.nodes) for block in net.blocks)
         for kind, each in alternatives().items()
-        if kind not in asked
+        if kind not in asked and "blocks" not in asked
     }
     said = _names(f"{kind} for {count} of {len(net.blocks)} blocks" for kind, count in counts.items() if count)
     return f"Alternatives that `space.alternatives` can ask for: {said}." if said else ""

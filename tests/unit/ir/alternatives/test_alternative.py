@@ -110,6 +110,24 @@ def test_a_space_without_the_variables_is_the_space_without_alternatives() -> No
     )
 
 
+def test_blocks_may_have_alternatives_of_their_own() -> None:
+    asked = {
+        "low_rank": [0.5],
+        "blocks": {"Bottleneck": {"depthwise": True}, "block2": {"low_rank": [0.75]}, "block3": {}},
+    }
+    net = compiled("resnet", asked)
+    found = {v.owner: v.choices[1:] for v in net.space if v.kind == "operator"}
+    assert found == {
+        "block1": ("depthwise",),
+        "block2": ("low_rank:0.75",),
+        **dict.fromkeys(["block4", "block5"], ("depthwise",)),
+    }
+    again = net.space_section()["alternatives"]
+    assert compiled("resnet", again).space == net.space
+    with pytest.raises(SpaceError, match=r"alternatives.blocks: no block is named or of kind 'block9'"):
+        compiled("resnet", {"blocks": {"block9": {"depthwise": True}}})
+
+
 def test_ranks_are_prefixes_and_take_their_share_of_the_macs() -> None:
     net = compiled("resnet", {"low_rank": [0.75, 0.5]})
     base = net.largest()
