@@ -90,7 +90,7 @@ class Evaluator:
 
     def _group(self, view: ElasticModule, prepared: Sequence[PreparedSubNet], steps: Sequence[Steps]) -> list[Outcome]:
         """Answers and losses of the SubNets of one group, in their order."""
-        calibration = self._calibrator.images_on(self._device)
+        calibration = self._calibrator.images_for(view)
         largest = max(min(self._batch_size, len(self._images)), *(len(images) for images in calibration))
         visits = plan(grow(steps), self._memory, largest)
         tour = Tour(view, prepared, visits)

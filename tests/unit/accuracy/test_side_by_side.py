@@ -54,6 +54,16 @@ def test_an_evaluator_follows_the_weights(plain_net: autotailor.SuperNet, tiny: 
         assert outcome.losses.tobytes() == expected.losses.tobytes()
 
 
+def test_subnets_that_keep_the_given_statistics_see_one_batch_and_answer_as_after_all(
+    plain_net: autotailor.SuperNet, tiny: DataSplits
+) -> None:
+    net, calibrators = plain_net.recalibrated(0.0), [Calibrator(tiny, CalibrationConfig(n, 16)) for n in (16, 32)]
+    assert [len(calibrators[1].images_for(each.module())) for each in (net, plain_net)] == [1, 2]
+    subnets = sample_distinct(net.space, 4, np.random.default_rng(0))
+    few, many = (dict(Evaluator(net.module().eval(), each, tiny.validation, 1).all(subnets)) for each in calibrators)
+    assert all(few[subnet].losses.tobytes() == many[subnet].losses.tobytes() for subnet in subnets)
+
+
 def test_no_subnets_are_evaluated_at_once(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:
     evaluator = Evaluator(plain_net.module().eval(), Calibrator(tiny, CALIBRATION), tiny.validation, 2)
     assert list(evaluator.all([])) == []
