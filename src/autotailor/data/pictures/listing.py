@@ -98,8 +98,9 @@ def _folders_of_classes(folder: Path) -> dict[str, str]:
         composed = unicodedata.normalize("NFC", name)
         if composed in found:
             raise DataError(
-                f"{folder}: two class folders are called {composed}, in letters that look alike and are other characters "
-                f"(Unicode NFC and NFD), as in copies from another system; move the pictures of one into the other"
+                f"{folder}: two class folders are called {composed}; they look alike, and their letters are other "
+                f"characters (Unicode NFC and NFD), as in copies from another system. Move the pictures of one into the "
+                f"other"
             )
         found[composed] = name
     return dict(sorted(found.items()))
