@@ -99,8 +99,8 @@ def _folders_of_classes(folder: Path) -> dict[str, str]:
         if composed in found:
             raise DataError(
                 f"{folder}: two class folders are called {composed}; they look alike, and their letters are other "
-                f"characters (Unicode NFC and NFD), as in copies from another system. Move the pictures of one into the "
-                f"other"
+                f"characters (Unicode NFC and NFD), as in copies from another system. Move the pictures of one into "
+                f"the other"
             )
         found[composed] = name
     return dict(sorted(found.items()))
