@@ -174,7 +174,7 @@ def torch_pruning(run: Finished, macs: float) -> Graph:
     Torch-Pruning reads modules of PyTorch, and so gets what ``onnx2torch`` makes of the compiled network.
     """
     side = int(run.settings["model"]["resolution"])
-    network = onnx2torch.convert(to_onnx(run.original.graph))
+    network = onnx2torch.convert(to_onnx(run.original.original))
     classes = int(run.settings["model"]["num_classes"])
     whole = flops(network, side)
     width = narrowest(lambda w: flops(sliced(network, w, side, classes, 8), side) / whole, macs)
@@ -184,12 +184,12 @@ def torch_pruning(run: Finished, macs: float) -> Graph:
 def scaled(run: Finished, macs: float) -> Graph:
     """The network with all widths scaled to no fewer than a share of its MACs, and random weights."""
     side = int(run.settings["model"]["resolution"])
-    whole = flops(GraphModule(run.original.graph), side)
+    whole = flops(GraphModule(run.original.original), side)
 
     def share(width: float) -> float:
-        return flops(GraphModule(scale_uniformly(run.original.graph, width, divisor=8)), side) / whole
+        return flops(GraphModule(scale_uniformly(run.original.original, width, divisor=8)), side) / whole
 
-    return initialise(scale_uniformly(run.original.graph, narrowest(share, macs), divisor=8), 0)
+    return initialise(scale_uniformly(run.original.original, narrowest(share, macs), divisor=8), 0)
 
 
 def closest_below(run: Finished, found: Sequence[SubNet], limit: float) -> SubNet:

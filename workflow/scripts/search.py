@@ -26,6 +26,8 @@ with stage(snakemake) as this:
         further = search.further_metrics(net, budgets, fusion, lut.known, device.number_bytes)
     else:
         cost, forecast, further = kind.count(net), search.AS_PREDICTED, search.further_metrics(net, budgets)
+    slow = search.never_faster(cost)
+    cost = search.without(cost, slow)
     splits = accuracy.with_labels(
         data.load(this.params["data"]), snakemake.input.original, this.params["sensitivity"]["accelerator"]
     )
@@ -61,10 +63,12 @@ with stage(snakemake) as this:
     else:
         evaluated = search.undominated(cost, known.subnets, known.right.mean(axis=1))
     result = search.search(objectives, config)
-    result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick))
+    result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick), slow)
     choice = search.choose(objectives, result.front, budgets, measure, config, forecast, further, evaluated)
     choice.write(Path(snakemake.output.candidates))
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)
+    if slow:
+        this.tell(f"left out, because never faster here: {', '.join(f'{m.variable} = {m.choice}' for m in slow)}")
     this.tell(f"{len(result.front.indices):,} SubNets on the front")
     this.run.metrics(result.metrics())

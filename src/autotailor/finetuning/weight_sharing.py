@@ -41,6 +41,7 @@ from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.slices import SliceGradient
 from autotailor.ir.space.subnet import SubNet, largest, smallest
+from autotailor.ir.space.variable import shown
 from autotailor.ir.supernet import SuperNet
 
 Gradients = tuple[SliceGradient, ...]
@@ -272,7 +273,7 @@ def _shape(subnet: SubNet) -> tuple[int, ...]:
 
 def _named(subnet: SubNet) -> str:
     """A SubNet by its id and by the choices that differ from the largest SubNet."""
-    choices = ", ".join(f"{change.variable}={change.choice:g}" for change in subnet.modifications)
+    choices = ", ".join(f"{change.variable}={shown(change.choice)}" for change in subnet.modifications)
     return f"SubNet {subnet.id} ({choices or 'the largest'})"
 
 

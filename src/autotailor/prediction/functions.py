@@ -17,13 +17,14 @@ and those of their gates. An elimination over both metrics then has no larger ta
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from autotailor.ir.dimensions.dimension import RESOLUTION
-from autotailor.ir.space.gate import MOST_VARIABLES, Gate, Table
+from autotailor.ir.space.gate import MOST_ENTRIES, both
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space, Variable
@@ -105,9 +106,10 @@ def _distance(variable: Variable) -> FloatArray:
 
 def _admitted(pair: tuple[Variable, Variable], cost: Metric) -> bool:
     """Whether a term of the cost couples two variables and those of their gates."""
-    asked = {name for variable in pair if variable.gate is not None for name in variable.gate.variables}
-    scope = {pair[0].name, pair[1].name} | asked
-    return len(asked) <= MOST_VARIABLES and any(scope <= set(term.scope) for term in cost.terms)
+    gates = [variable.gate for variable in pair if variable.gate is not None]
+    sizes = {name: n for gate in gates for name, n in zip(gate.variables, gate.shape, strict=True)}
+    scope = {pair[0].name, pair[1].name, *sizes}
+    return math.prod(sizes.values()) <= MOST_ENTRIES and any(scope <= set(term.scope) for term in cost.terms)
 
 
 def _has_resolution(pair: tuple[Variable, Variable]) -> bool:
@@ -137,20 +139,3 @@ def _by_resolution(
             kept = [term for term in function if term.variables[0] in coupled]
             found.append(tuple(Term((RESOLUTION, *t.variables), np.outer(contrast, t.table), t.gate) for t in kept))
     return tuple(function for function in found if function)
-
-
-def both(a: Gate | None, b: Gate | None) -> Gate | None:
-    """The gate that is open where two gates are open."""
-    if a is None or b is None or a == b:
-        return b if a is None else a
-    names = tuple(dict.fromkeys((*a.variables, *b.variables)))
-    sizes = {name: n for gate in (a, b) for name, n in zip(gate.variables, gate.shape, strict=True)}
-    grid = np.indices([sizes[name] for name in names]).reshape(len(names), -1).T
-    positions = {name: i for i, name in enumerate(names)}
-    is_open = a.is_open(positions, grid) & b.is_open(positions, grid)
-    return Gate(names, _nested(is_open.reshape([sizes[name] for name in names]).tolist()))
-
-
-def _nested(values: object) -> Table:
-    """Nested lists of truth values as the tuples of a gate's table."""
-    return tuple(_nested(value) for value in values) if isinstance(values, list) else bool(values)

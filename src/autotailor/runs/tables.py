@@ -163,7 +163,8 @@ class RunTables:
         known = {base: Estimate(level, "%", error, f"sensitivity.json: {EVALUATED}")}
         for row in pd.read_csv(self.folder.file("sensitivity.csv")).to_dict("records"):
             variable, drop = self.net.space[row["variable"]], float(row["accuracy_drop"])
-            choice = next(each for each in variable.choices if float(each) == float(row["choice"]))
+            choice = variable.read(row["choice"])
+            assert choice is not None
             own = math.hypot(error, float(row["standard_error"]))
             subnet = base.transform(Modification(variable.name, choice))
             known.setdefault(subnet, Estimate(level - drop, "%", own, f"sensitivity.csv: {EVALUATED}"))

@@ -19,7 +19,7 @@ from autotailor.data.excerpt import share_of
 from autotailor.data.splits import DataSplits, EvaluationSet
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest
-from autotailor.ir.space.variable import Modification, Space, Variable
+from autotailor.ir.space.variable import Modification, Space, Variable, as_shown, shown
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction.accuracy import Accuracy, DropError
 from autotailor.prediction.evaluations.chance import paired_errors, uncontradicted
@@ -100,9 +100,9 @@ def accuracy_metric(space: Space, rows: pd.DataFrame, baseline: float) -> Metric
     """
     if missing := [c for c in COLUMNS[:3] if c not in rows.columns]:
         raise SensitivityError(f"sensitivities lack the columns {missing}; found {list(rows.columns)}")
-    drops: dict[tuple[str, float], float] = {}
+    drops: dict[tuple[str, str], float] = {}
     for variable, choice, drop in zip(rows["variable"], rows["choice"], rows["accuracy_drop"], strict=True):
-        key = (str(variable), float(choice))
+        key = (str(variable), as_shown(choice))
         if key in drops or not np.isfinite(drop):
             raise SensitivityError(f"sensitivity of {variable} = {choice}: occurs twice or is not finite ({drop})")
         drops[key] = float(drop)
@@ -136,9 +136,9 @@ def predicted_accuracy(space: Space, rows: pd.DataFrame, baseline: float, standa
     return Accuracy(accuracy_metric(space, rows, baseline), DropError(variance))
 
 
-def _drop(drops: dict[tuple[str, float], float], variable: Variable, index: int) -> float:
+def _drop(drops: dict[tuple[str, str], float], variable: Variable, index: int) -> float:
     """Removes one drop from the table and returns it; 0 for the unmodified choice."""
-    found = drops.pop((variable.name, float(variable.choices[index])), None)
+    found = drops.pop((variable.name, shown(variable.choices[index])), None)
     if index == variable.default:
         return 0.0
     if found is None:

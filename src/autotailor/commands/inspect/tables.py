@@ -22,7 +22,7 @@ from autotailor.ir.metrics.elasticity import is_elastic, unmodified_values
 from autotailor.ir.propagation import StaticPart
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
-from autotailor.ir.space.variable import Choice
+from autotailor.ir.space.variable import Choice, shown
 from autotailor.ir.supernet import SuperNet
 
 WIDTH = 100
@@ -92,7 +92,7 @@ def _folded_note(net: SuperNet) -> str:
     """A note about BatchNorm that was put back, or that may be folded into weights."""
     if count := len(placeholders(net.graph)):
         return f"BatchNorm was put back behind {count} operators; fine-tuning calibrates it first."
-    candidates = len(biased_convolutions(net.graph))
+    candidates = len(biased_convolutions(net.original))
     if candidates and not any(node.kind == KIND for node in net.graph.nodes):
         return (
             f"No BatchNorm, and {candidates} convolutions with a bias: if an exporter folded BatchNorm into them "
@@ -265,7 +265,7 @@ def _times(shape: Shape) -> str:
 
 
 def _number(value: Choice) -> str:
-    return f"{value:g}"
+    return shown(value)
 
 
 def _count(value: int) -> str:

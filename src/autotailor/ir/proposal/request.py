@@ -7,6 +7,7 @@ width: [0.65, 0.8, 1.0]                            # ratios of the stem's and th
 blocks:                                            # by kind of block, or by name (block7: ...)
   Bottleneck: {expand_ratio: [0.15, 0.2, 0.25]}
   InvertedResidual: {expand_ratio: [3, 4, 6], kernel_size: [3, 5, 7]}
+alternatives: {low_rank: [0.75, 0.5], depthwise: true}   # what may stand in for the maps of blocks; none by default
 skip: ["stem.*"]                                   # variables to leave out, as shell patterns
 
 ``depth`` and ``width`` may also be given by stage: ``depth: {stage2: [0, 1], "*": [0, 1, 2]}``. A list for all stages
@@ -19,16 +20,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from autotailor.ir.alternatives.alternative import alternatives
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.space.variable import Choice
+from autotailor.ir.space.variable import Number
 
 ALL = "*"
 MOST_RESOLUTIONS = 4096
-_KEYS = ("divisor", "resolution", "depth", "width", "blocks", "skip")
+_KEYS = ("divisor", "resolution", "depth", "width", "blocks", "alternatives", "skip")
 
 ByOwner = Mapping[str, tuple[Any, ...]]
 
@@ -41,7 +43,8 @@ class SpaceRequest:
     resolution: tuple[int, ...] | None = None
     depth: ByOwner | None = None
     width: ByOwner | None = None
-    blocks: Mapping[str, Mapping[str, tuple[Choice, ...]]] | None = None
+    blocks: Mapping[str, Mapping[str, tuple[Number, ...]]] | None = None
+    alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skip: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -107,6 +110,7 @@ class SpaceRequest:
                 }
                 for name, kinds in _mapping("space.blocks", config.get("blocks")).items()
             },
+            alternatives=_alternatives(config.get("alternatives")),
             skip=_patterns(config.get("skip")),
         )
 
@@ -137,6 +141,17 @@ def _numbers(where: str, value: Any, whole: bool = False) -> tuple[Any, ...]:
     if value is not None and not (fits and all(isinstance(x, kinds) and not isinstance(x, bool) for x in value)):
         raise SpaceError(f"{where}: expected a list of {'integers' if whole else 'numbers'}, not {value!r}")
     return tuple(value or ())
+
+
+def _alternatives(value: Any) -> dict[str, tuple[str, ...]]:
+    """Kind of alternative to its choices, as far as there are any."""
+    found = {}
+    for kind, asked in _mapping("space.alternatives", value).items():
+        if kind not in alternatives():
+            raise SpaceError(f"space.alternatives: no kind is called {kind!r}; known are {sorted(alternatives())}")
+        if choices := alternatives()[kind].choices(asked):
+            found[kind] = choices
+    return found
 
 
 def _by_owner(where: str, value: Any, whole: bool = False) -> dict[str, tuple[Any, ...]]:

@@ -13,13 +13,13 @@ from autotailor.ir.errors import SpaceError
 
 Table = bool | tuple["Table", ...]
 
-MOST_VARIABLES = 3
-"""A table over more variables would be no small one."""
+MOST_ENTRIES = 512
+"""A larger table would be no small one."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A boolean table over the choices of at most three variables: open where a part of the network is there.
+    """A boolean table over the choices of a few variables: open where a part of the network is there.
 
     A block that a stage's depth removes first of all, with the depth's choices 0, 1 and 2 removed blocks::
 
@@ -36,10 +36,30 @@ class Gate:
     table: Table
 
     def __post_init__(self) -> None:
-        if not 1 <= len(set(self.variables)) == len(self.variables) <= MOST_VARIABLES:
-            raise SpaceError(f"gate: expected 1 to {MOST_VARIABLES} distinct variables, got {list(self.variables)}")
+        if not 1 <= len(set(self.variables)) == len(self.variables):
+            raise SpaceError(f"gate: expected distinct variables, at least one, got {list(self.variables)}")
         if len(self.shape) != len(self.variables):
             raise SpaceError(f"gate: expected a table over {list(self.variables)}, got one of {len(self.shape)} axes")
+        if self._array.size > MOST_ENTRIES:
+            raise SpaceError(
+                f"gate: expected at most {MOST_ENTRIES} joint choices of {list(self.variables)}, got {self._array.size}"
+            )
+
+    def __and__(self, other: Gate) -> Gate:
+        """The gate that is open where both are open."""
+        if other == self:
+            return self
+        names = tuple(dict.fromkeys((*self.variables, *other.variables)))
+        sizes = {name: n for gate in (self, other) for name, n in zip(gate.variables, gate.shape, strict=True)}
+        grid = np.indices([sizes[name] for name in names]).reshape(len(names), -1).T
+        positions = {name: i for i, name in enumerate(names)}
+        is_open = self.is_open(positions, grid) & other.is_open(positions, grid)
+        return Gate.of(names, is_open.reshape([sizes[name] for name in names]))
+
+    @classmethod
+    def of(cls, variables: tuple[str, ...], table: npt.NDArray[np.bool_]) -> Gate:
+        """A gate over an array of truth values, one axis for each variable."""
+        return cls(variables, _nested(table.tolist()))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,3 +86,15 @@ class Gate:
     @cached_property
     def _array(self) -> npt.NDArray[np.bool_]:
         return np.array(self.table, dtype=bool)
+
+
+def both(a: Gate | None, b: Gate | None) -> Gate | None:
+    """The gate that is open where two gates are open; what has no gate is always there."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a & b
+
+
+def _nested(values: object) -> Table:
+    """Nested lists of truth values as the tuples of a gate's table."""
+    return tuple(_nested(value) for value in values) if isinstance(values, list) else bool(values)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,21 @@ import numpy.typing as npt
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.space.gate import Gate
 
-Choice = int | float
+Number = int | float
+Choice = Number | str
+
+
+def shown(choice: Choice) -> str:
+    """A choice for people: numbers with six digits at most."""
+    return choice if isinstance(choice, str) else f"{choice:g}"
+
+
+def as_shown(written: object) -> str:
+    """A table's cell, a number or a text, as ``shown`` writes the choice."""
+    try:
+        return shown(float(str(written)))
+    except ValueError:
+        return str(written)
 
 
 @dataclass(frozen=True)
@@ -28,10 +42,11 @@ class Variable:
     Attributes:
         name: for people and files: ``resolution``, ``stage3.depth``, ``block7.expand_ratio``.
         kind: what it sets: ``resolution``, ``depth``, ``width``, ``expand_ratio`` ...
-        choices: ordered, distinct; the unmodified network is among them.
+        choices: numbers, rising, or names; distinct; the unmodified network is among them.
         default: index of the unmodified choice.
         gate: open where the variable says something; None where it always does.
         owner: name of the stage or block that it sets something of, ``stem`` or ``head``; empty for the whole network.
+        least: index of the choice that leaves least of the network.
     """
 
     name: str
@@ -40,12 +55,20 @@ class Variable:
     default: int
     gate: Gate | None = None
     owner: str = ""
+    least: int = 0
 
     def __post_init__(self) -> None:
         if len(set(self.choices)) != len(self.choices) or not self.choices:
             raise SpaceError(f"variable {self.name}: choices {self.choices} must be distinct and at least one")
         if not 0 <= self.default < len(self.choices):
             raise SpaceError(f"variable {self.name}: default index {self.default} is outside its choices")
+        if not 0 <= self.least < len(self.choices):
+            raise SpaceError(f"variable {self.name}: index {self.least} of its least choice is outside its choices")
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether neighbouring choices are alike; names are not."""
+        return not any(isinstance(choice, str) for choice in self.choices)
 
     def index(self, choice: Choice) -> int:
         """Index of a choice; raises SpaceError listing the choices when it is none of them."""
@@ -53,6 +76,16 @@ class Variable:
             return self.choices.index(choice)
         except ValueError:
             raise SpaceError(f"variable {self.name}: {choice!r} is none of its choices {list(self.choices)}") from None
+
+    def keeping(self, choices: Sequence[Choice]) -> Variable:
+        """The variable with some of its choices, the unmodified one among them."""
+        places = [self.index(choice) for choice in choices]
+        nearest = min(range(len(places)), key=lambda i: abs(places[i] - self.least))
+        return replace(self, choices=tuple(choices), default=places.index(self.default), least=nearest)
+
+    def read(self, written: object) -> Choice | None:
+        """The choice that a table's cell stands for, a number or a text; None where it is none of the choices."""
+        return next((choice for choice in self.choices if shown(choice) == as_shown(written)), None)
 
 
 @dataclass(frozen=True)
