@@ -38,5 +38,5 @@ export PYTHONPATH="\$here/source/src:\$here/packages\${PYTHONPATH:+:\$PYTHONPATH
 exec "\$python" -m autotailor doctor --accelerator "\${1:-cuda}" "\${@:2}" --output gpu-check.json
 RUN
 chmod +x "$folder/gpu-check/run.sh"
-tar -C "$folder" -cf - gpu-check | xz -6 -T0 > "$target"
+tar -C "$folder" -cf - gpu-check | xz -1 -T0 > "$target"
 echo "$target: $(($(stat -c %s "$target") / 1000000)) MB"
