@@ -91,7 +91,7 @@ class SearchResult:
             never_faster: alternatives that were left out.
         """
         self.front.write(pareto)
-        slow = [f"{each.variable} = {each.choice}" for each in never_faster]
+        slow = [f"{each.choice} of {each.variable}" for each in never_faster]
         if yardstick is not None:
             said = {"regret": dict(regret or {}), **({"never_faster": slow} if slow else {})}
             write_json(yardstick, self.yardstick.to_dict() | said)
