@@ -60,6 +60,7 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.statistics import clustered_mean
+from autotailor.task import find
 
 DEPTH, RESOLUTION, RATIO = "depth", "resolution", "expand_ratio"
 COLUMNS = ("budget", "what", "cost", "images", "validation", "test", "test_behind", "error")
@@ -156,7 +157,7 @@ def tuned_alone(run: Finished, graph: Graph, images: int, frozen: bool = True) -
     modules = [GraphModule(graph, logits=True)]
 
     def lockstep(students: Sequence[nn.Module], sides: Sequence[int], config: polishing.PolishConfig) -> Lockstep:
-        return Lockstep(students, sides, teacher, config)
+        return Lockstep(students, sides, teacher, config, find("classification"))
 
     rate = choose_rate(modules, lockstep, [0], settings, part, mix)
     step = lockstep(modules, [0], settings := replace(settings, lr=rate))
@@ -174,7 +175,7 @@ def torch_pruning(run: Finished, macs: float) -> Graph:
     Torch-Pruning reads modules of PyTorch, and so gets what ``onnx2torch`` makes of the compiled network.
     """
     side = int(run.settings["model"]["resolution"])
-    network = onnx2torch.convert(to_onnx(run.original.graph))
+    network = onnx2torch.convert(to_onnx(run.original.original))
     classes = int(run.settings["model"]["num_classes"])
     whole = flops(network, side)
     width = narrowest(lambda w: flops(sliced(network, w, side, classes, 8), side) / whole, macs)
@@ -184,12 +185,12 @@ def torch_pruning(run: Finished, macs: float) -> Graph:
 def scaled(run: Finished, macs: float) -> Graph:
     """The network with all widths scaled to no fewer than a share of its MACs, and random weights."""
     side = int(run.settings["model"]["resolution"])
-    whole = flops(GraphModule(run.original.graph), side)
+    whole = flops(GraphModule(run.original.original), side)
 
     def share(width: float) -> float:
-        return flops(GraphModule(scale_uniformly(run.original.graph, width, divisor=8)), side) / whole
+        return flops(GraphModule(scale_uniformly(run.original.original, width, divisor=8)), side) / whole
 
-    return initialise(scale_uniformly(run.original.graph, narrowest(share, macs), divisor=8), 0)
+    return initialise(scale_uniformly(run.original.original, narrowest(share, macs), divisor=8), 0)
 
 
 def closest_below(run: Finished, found: Sequence[SubNet], limit: float) -> SubNet:

@@ -122,7 +122,8 @@ class Writer:
                 "standard_error": 0.4,
             }
         ).to_csv(compared, index=False)
-        self.record("sensitivity", [table, baseline, compared], [self.model / "supernet.pt"])
+        self.record("sensitivity", [table, baseline], [self.model / "supernet.pt"])
+        self.record("validate_accuracy", [compared], [self.model / "supernet.pt", table, baseline])
 
     def choice(self, net: autotailor.SuperNet, lut: LUT) -> None:
         """The front, the candidates of each budget, the exported SubNets and what was measured of them."""

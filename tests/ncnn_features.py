@@ -33,8 +33,11 @@ def pooled(kind: str, height: int, width: int, **attributes: object) -> Operator
 CASES = {
     "largest of windows": pooled("MaxPool", 3, 4, kernel_shape=(3, 3), pads=(1, 1, 1, 1)),
     "largest of windows, rounded up": pooled("MaxPool", 3, 4, ceil_mode=1),
+    "largest of windows, a pad behind": pooled("MaxPool", 3, 3, kernel_shape=(3, 3), pads=(0, 0, 1, 1)),
+    "largest of windows, a pad in front": pooled("MaxPool", 3, 4, kernel_shape=(3, 3), pads=(1, 2, 0, 1)),
     "means": pooled("AveragePool", 3, 4, kernel_shape=(3, 3), pads=(1, 1, 1, 1)),
     "means that count pads": pooled("AveragePool", 3, 4, kernel_shape=(3, 3), pads=(1, 1, 1, 1), count_include_pad=1),
+    "means that count a pad behind": pooled("AveragePool", 3, 4, pads=(0, 0, 0, 1), count_include_pad=1),
     "means, rounded up": pooled("AveragePool", 3, 4, ceil_mode=1),
     "means of whole windows": pooled(
         "AveragePool", 3, 7, strides=(2, 1), kernel_shape=(2, 1), ceil_mode=1, count_include_pad=1

@@ -61,10 +61,11 @@ def serve_binary(target: str = "host") -> Path:
     build = _build()
     compiler = "g++" if target != "aarch64" else "aarch64-linux-gnu-g++"
     if not all(shutil.which(program) for program in (compiler, "cmake", "ninja")):
-        pytest.skip(f"{compiler}, cmake or ninja is missing: apt-get install g++ cmake ninja-build")
+        reason = f"{compiler}, cmake or ninja is missing: apt-get install g++ cmake ninja-build"
+        pytest.skip(reason, allow_module_level=True)
     compiled = build.runner.BUILD / build.base(target) / "ncnn" / "src" / "libncnn.a"
     if not compiled.exists() and not (build.cached_ncnn(target) / "libncnn.a").exists():
-        pytest.skip("ncnn is not compiled, which takes minutes: make serve")
+        pytest.skip("ncnn is not compiled, which takes minutes: make serve", allow_module_level=True)
     done = subprocess.run([sys.executable, SOURCES / "make.py", target], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return Path(build.runner.BUILD / target / build.BINARY)

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.sweep, pytest.mark.timeout(2400)]
 ROOT = Path(__file__).parents[2]
 MODELS, DEVICES = ("resnet_digits", "slim"), ("host", "phone")
 ONLY_HERE = ["polish=none", "export.budgets=2", "sensitivity.evaluations=0", "search.evaluations=0", "workers=1"]
-ONCE = {"pretrain", "compile", "finetune", "sensitivity"}
+ONCE = {"pretrain", "compile", "finetune", "sensitivity", "validate_accuracy"}
 PER_PAIR = {"enumerate", "profile", "validate", "search", "confirm", "polish", "export", "measure", "report"}
 
 

@@ -10,10 +10,11 @@ import onnxruntime
 import pytest
 
 from autotailor.tracking.address import VARIABLE
+from stages import STAGES
 from tracked_runs import COUNTED, DEVICE, MODEL, Project, doubles
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(3600)]
-RULES = "pretrain compile finetune enumerate profile validate sensitivity search confirm polish export measure report"
+RULES = " ".join((*STAGES, "polish"))
 RULES_OF_MACS = "search polish export measure report"
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from autotailor.statistics import (
     StatisticsError,
@@ -74,6 +75,8 @@ def test_kendall_tau() -> None:
     assert kendall_tau([1, 2, 3], [3, 2, 1]) == -1.0
     assert kendall_tau([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(2 / 3)
     assert np.isnan(kendall_tau([1, 1, 1], [1, 2, 3]))
+    tied, others = np.random.default_rng(0).integers(0, 6, (2, 30))
+    assert kendall_tau(tied, others) == stats.kendalltau(tied, others).statistic
     for bad in (([1], [1]), ([1, 2], [1]), ([1, np.nan], [1, 2])):
         with pytest.raises(StatisticsError, match="tau"):
             kendall_tau(*bad)

@@ -112,7 +112,7 @@ def test_nothing_to_do_after_a_run(snakemake: Planner, finished: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("finetune.epochs=1", "finetune sensitivity search confirm export measure report"),
+        ("finetune.epochs=1", "finetune sensitivity validate_accuracy search confirm export measure report"),
         ("profile.max_minutes=9", "profile validate search confirm export measure report"),
         ("device.serial=other", "profile validate search confirm export measure report"),
         ("search.population=10", "search confirm export measure report"),
@@ -150,7 +150,7 @@ def test_a_matrix_and_its_pairs_share_what_is_finished(snakemake: Planner, finis
     shutil.copytree(finished, directory)
     done = snakemake(directory, "-n", "--config", *MATRIX)
     counts = planned(done)
-    of_one_model = dict.fromkeys(("pretrain", "compile", "finetune", "sensitivity"), 1)
+    of_one_model = dict.fromkeys(("pretrain", "compile", "finetune", "sensitivity", "validate_accuracy"), 1)
     on_a_device = dict.fromkeys(("enumerate", "profile", "validate", "confirm"), 1)
     assert counts == of_one_model | on_a_device | {"search": 3, "export": 1, "measure": 1, "report": 1}
     assert re.search(r"^export_2 +2$", done.said, re.MULTILINE)  # whose exports need not be there for ncnn
@@ -291,7 +291,7 @@ def test_a_pool_is_planned_where_it_is_asked_for_and_without_what_it_does_not_ne
     snakemake: Planner, tmp_path: Path
 ) -> None:
     asked = snakemake(tmp_path, "-n", "--config", "device=host", "--", "pool")
-    assert set(planned(asked)) == set(STAGES) - {"export", "measure", "report"}
+    assert set(planned(asked)) == set(STAGES) - {"validate_accuracy", "export", "measure", "report"}
     assert re.search(r"^make_pool +1$", asked.said, re.MULTILINE)
     assert re.search(r"^train_pool +1$", asked.said, re.MULTILINE)
     inherited = snakemake(tmp_path, "-n", "--config", "device=host", "overrides=[pool=inherited]", "--", "pool")
@@ -331,7 +331,7 @@ def test_a_pool_needs_a_device_with_ncnn(snakemake: Planner, tmp_path: Path, dev
         ("host/exports/budget_01/model.ncnn.bin", "export measure report"),
         ("host/lut.csv", "profile validate search confirm export measure report"),
         ("host/summary.csv", "measure report"),
-        ("sensitivity.csv", "sensitivity search confirm export measure report"),
+        ("sensitivity.csv", "sensitivity validate_accuracy search confirm export measure report"),
         ("supernet.pt", ""),
     ],
 )

@@ -27,7 +27,6 @@ from autotailor.ir.execution.batch_norm import normalisations
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.moments import MomentCollector
 from autotailor.ir.execution.modules.statistics import Statistics
-from autotailor.ir.moments import Moments
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 
@@ -69,7 +68,7 @@ def prepare(net: SuperNet, data: DataSplits, config: MomentsConfig, calibration:
     calibrator = Calibrator(data, CalibrationConfig(config.images, config.batch_size))
     with deterministic(config.threads, device):
         net = calibrator.adopt(net, device, every=True)
-        net = net.with_moments(_collected(net, calibrator, device, config.ridge)).sort_channels()
+        net = _collected(net, calibrator, device, config.ridge).sort_channels()
         if not normalisations(net.graph) or not len(net.space):
             return Preparation(net, {})
         anew = Calibrator(data, replace(calibration, images=min(calibration.images, ANEW)))
@@ -80,12 +79,13 @@ def prepare(net: SuperNet, data: DataSplits, config: MomentsConfig, calibration:
     return Preparation(net.recalibrated(share), found)
 
 
-def _collected(net: SuperNet, calibrator: Calibrator, device: torch.device, ridge: float) -> Moments:
+def _collected(net: SuperNet, calibrator: Calibrator, device: torch.device, ridge: float) -> SuperNet:
+    """The SuperNet with its moments, and with the alternatives of its blocks solved, on the calibrator's images."""
     collector = MomentCollector(net.elastic).to(device)
     with torch.no_grad():
         for images in calibrator.images_on(device):
             collector(as_input(images, device))
-    return collector.moments(ridge)
+    return net.with_weights(collector.alternatives()).with_moments(collector.moments(ridge))
 
 
 def _unseen(data: DataSplits, config: MomentsConfig) -> list[torch.Tensor]:

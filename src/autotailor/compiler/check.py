@@ -63,7 +63,7 @@ def check_network(net: SuperNet) -> None:
     """
     _check_shapes(net)
     _check_choice(net)
-    module = GraphModule(net.graph).eval()
+    module = GraphModule(net.original).eval()
     images = _unlike(net.input_shape)
     alone = _run(net, module, images[:1], "cannot be executed", "check that onnxruntime runs the file")
     if tuple(alone.shape) != net.graph.shapes[net.graph.output]:

@@ -38,12 +38,12 @@ def check_numbers(net: SuperNet) -> None:
         GraphError: ONNX Runtime cannot run the network, or an operator computes something else in PyTorch, or ONNX
             Runtime's optimisation breaks the network.
     """
-    module = GraphModule(net.graph).eval()
+    module = GraphModule(net.original).eval()
     images = torch.randn(net.input_shape, generator=torch.Generator().manual_seed(0))
-    expected = reference(net.graph, module.schedule.nodes, images)
+    expected = reference(net.original, module.schedule.nodes, images)
     values = {name: torch.from_numpy(np.array(value)) for name, value in expected.items()}
     for position, node in enumerate(module.schedule.nodes):
-        found = {name: values[name] for name in net.graph.activations(node)}
+        found = {name: values[name] for name in net.original.activations(node)}
         with torch.inference_mode():
             module.advance(found, position, position + 1, hold=node.outputs)
         for name in node.outputs:
@@ -53,8 +53,8 @@ def check_numbers(net: SuperNet) -> None:
                     f"Runtime: they differ by {difference:.1e} of the largest, {TOLERANCE:.0e} is allowed; correct "
                     f"`call` of the rule for {node.kind}"
                 )
-    optimised = torch.from_numpy(np.array(reference(net.graph, (), images, optimise=True)[net.graph.output]))
-    if (difference := _difference(optimised, expected[net.graph.output])) > TOLERANCE:
+    optimised = torch.from_numpy(np.array(reference(net.original, (), images, optimise=True)[net.original.output]))
+    if (difference := _difference(optimised, expected[net.original.output])) > TOLERANCE:
         raise GraphError(
             f"graph {net.name}: ONNX Runtime's optimisation, with which exports run, computes other logits than ONNX "
             f"Runtime without it: they differ by {difference:.1e} of the largest, {TOLERANCE:.0e} is allowed; make the "

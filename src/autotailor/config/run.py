@@ -68,6 +68,10 @@ class SpaceConfig(Section, of="model.space", error=ConfigError):
         blocks: choices inside blocks, by the kind of block (``Bottleneck``) or by the name of one (``block7``):
             ``expand_ratio``, ``kernel_size``, ``v_scale``. ``python -m autotailor inspect`` lists what a network's
             blocks have.
+        alternatives: what may stand in for the maps of blocks, by kind. ``low_rank: [0.75, 0.5]`` offers pairs of
+            factors that take these shares of a map's multiply-accumulates, ``depthwise: true`` a depthwise convolution
+            with a map of single pixels behind it for each dense convolution. Under ``blocks`` they stand by kind or
+            name of block, in place of those for all.
         skip: variables that are left out, as shell patterns (``"stem.*"``).
     """
 
@@ -76,6 +80,7 @@ class SpaceConfig(Section, of="model.space", error=ConfigError):
     depth: Annotated[Any, WithJsonSchema(CHOICES)] = None
     width: Annotated[Any, WithJsonSchema(CHOICES)] = None
     blocks: Mapping[str, Any] | None = None
+    alternatives: Mapping[str, Any] | None = None
     skip: tuple[str, ...] = ()
 
 

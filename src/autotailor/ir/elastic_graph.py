@@ -10,18 +10,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.recognition import find_blocks
 from autotailor.ir.blocks.stage import Stage, find_stages
 from autotailor.ir.dimensions.dimension import Sizes
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node, Weights
+from autotailor.ir.junctions import JUNCTION, OPERATOR, ORIGINAL, branch, junctions, select, selected, source_of
 from autotailor.ir.moments import Moments, Reader, find_readers
 from autotailor.ir.propagation import Propagation, propagate
 from autotailor.ir.space.architecture import Architecture
-from autotailor.ir.space.gate import Gate
+from autotailor.ir.space.gate import Gate, either, together
 from autotailor.ir.space.subnet import SubNet
-from autotailor.ir.space.variable import Space
+from autotailor.ir.space.variable import Choice, Space, Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +32,8 @@ class Remainder:
     """The nodes of a graph that a SubNet keeps.
 
     Attributes:
-        nodes: nodes outside removed blocks, in topological order; they read around removed blocks.
+        nodes: nodes outside removed blocks and of the chosen alternatives, in topological order; they read around
+            removed blocks.
         stands_for: output of each removed block to the tensor that is read instead.
     """
 
@@ -45,10 +49,12 @@ class Remainder:
 class ElasticGraph:
     """A graph whose dimensions, blocks, variables and gates are known; a SubNet is cut from it.
 
+    Where blocks have alternatives, the graph has junctions, and the blocks have the nodes of their alternatives.
+
     A graph without variables is an elastic graph, too: the one whose only SubNet is the unmodified network.
 
     Attributes:
-        graph: the unmodified network with the shared weights.
+        graph: the unmodified network with the shared weights, and the alternatives of its blocks.
         propagation: the dimensions of all tensors of the graph.
         blocks: in the order of the trunk.
         stages: in the order of the trunk.
@@ -71,8 +77,10 @@ class ElasticGraph:
     @classmethod
     def of(cls, graph: Graph) -> ElasticGraph:
         """The graph with its dimensions, blocks and stages, and without variables."""
-        propagation = propagate(graph)
-        blocks = find_blocks(graph, propagation)
+        propagation, original = propagate(graph), selected(graph)
+        blocks = find_blocks(original, propagation)
+        if original is not graph:
+            blocks = _with_alternatives(graph, blocks)
         return cls(graph, propagation, blocks, find_stages(graph, blocks))
 
     def with_weights(self, weights: Weights) -> ElasticGraph:
@@ -90,9 +98,60 @@ class ElasticGraph:
         return find_readers(self.graph, self.propagation)
 
     @cached_property
+    def original(self) -> Graph:
+        """The unmodified network alone, as it was given."""
+        return selected(self.graph)
+
+    @cached_property
+    def operators(self) -> Mapping[str, Variable | None]:
+        """Junction name to the variable that chooses its source; None where the space has none."""
+        owners = {node.name: block.name for block in self.blocks for node in block.nodes}
+        return {node.name: self.space.find(owners[node.name], OPERATOR) for node in junctions(self.graph)}
+
+    def taken(self, choices: Mapping[str, Choice]) -> dict[str, int]:
+        """Junction name to the position of its source, under choices of variables; the original where none is named."""
+        by_name = {node.name: node for node in junctions(self.graph)}
+        return {
+            name: source_of(by_name[name], choices.get(variable.name, ORIGINAL))
+            for name, variable in self.operators.items()
+            if variable is not None
+        }
+
+    @cached_property
+    def absent(self) -> frozenset[str]:
+        """Names of the nodes that no SubNet has: alternatives that the space does not offer."""
+        return frozenset(name for name, when in self._presence.items() if when is False)
+
+    @cached_property
     def node_gates(self) -> Mapping[str, Gate]:
-        """Node name to the gate of the block that the node is in, where the block has one."""
-        return {n.name: self.gates[b.name] for b in self.blocks if b.name in self.gates for n in b.nodes}
+        """Node name to the gate that says whether the node is there: of its block, and of the alternatives it is in."""
+        found = {n.name: self.gates[b.name] for b in self.blocks if b.name in self.gates for n in b.nodes}
+        for name, when in self._presence.items():
+            if isinstance(when, Gate):
+                found[name] = when & found[name] if name in found else when
+        return found
+
+    @cached_property
+    def _presence(self) -> Mapping[str, Gate | bool]:
+        """Node name to where some junction's choice needs the node: always, never, or where a gate is open."""
+        found: dict[str, Gate | bool] = {}
+        for node in reversed(self.graph.nodes if junctions(self.graph) else ()):
+            when: Gate | bool = self.graph.output in node.outputs
+            for output in node.outputs:
+                for reader in self.graph.consumers.get(output, ()):
+                    when = either(when, together(found[reader.name], self._reads(reader, output)))
+            found[node.name] = when
+        return found
+
+    def _reads(self, reader: Node, tensor: str) -> Gate | bool:
+        """Where a node needs a tensor that stands among its inputs; a junction needs the source that it takes."""
+        if reader.kind != JUNCTION:
+            return True
+        variable, position = self.operators[reader.name], reader.inputs.index(tensor)
+        if variable is None:
+            return position == 0
+        table = np.array([source_of(reader, choice) == position for choice in variable.choices])
+        return Gate.of((variable.name,), table).reduced
 
     def removed(self, subnet: SubNet) -> tuple[Block, ...]:
         """The blocks that a SubNet leaves out."""
@@ -107,7 +166,7 @@ class ElasticGraph:
             stands_for[block.output] = stands_for.get(block.input, block.input)
         nodes = (
             replace(node, inputs=tuple(stands_for.get(name, name) for name in node.inputs))
-            for node in self.graph.nodes
+            for node in select(self.graph, self.taken(subnet.assignment))
             if node.name not in gone
         )
         return Remainder(tuple(nodes), stands_for)
@@ -128,3 +187,16 @@ class ElasticGraph:
             for name in names
             if name
         }
+
+
+def _with_alternatives(graph: Graph, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """The blocks of a graph with the nodes of their alternatives and with their junctions."""
+    owners = {node.name: block.name for block in blocks for node in block.nodes}
+    for joint in junctions(graph):
+        owner = owners[joint.name] = owners[graph.producers[joint.inputs[0]].name]
+        for position in range(1, len(joint.inputs)):
+            owners.update((node.name, owner) for node in branch(graph, joint, position))
+    return tuple(
+        replace(block, nodes=tuple(node for node in graph.nodes if owners.get(node.name) == block.name))
+        for block in blocks
+    )

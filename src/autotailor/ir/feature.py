@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 Shape = tuple[int, ...]
-Attribute = int | float | str | tuple[int, ...] | tuple[float, ...]
+Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 Attributes = tuple[tuple[str, Attribute], ...]
 OPERANDS = "operands"
 """Attribute of an operator with weights in front of activations: the order of both, ``wx`` for a constant matrix times

@@ -20,6 +20,8 @@ from autotailor.ir.feature import Attributes, Shape, freeze_attributes
 from autotailor.ir.given import Given
 
 Weights = Mapping[str, npt.NDArray[Any]]
+MIXING = ("Conv", "Gemm", "MatMul")
+"""Kinds of operators whose second input may be a weight that mixes channels."""
 
 
 @dataclass(frozen=True)
@@ -151,3 +153,8 @@ class Graph:
     def with_weights(self, weights: Weights) -> Graph:
         """The same graph over other weights."""
         return replace(self, weights={**self.weights, **weights})
+
+
+def reading_axis(node: Node) -> int:
+    """The axis of the weight of a node of a kind in ``MIXING`` along which the node reads its input."""
+    return 1 if node.kind == "Conv" or node.get("transB", 0) else 0

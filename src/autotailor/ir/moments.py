@@ -27,15 +27,13 @@ import numpy.typing as npt
 import torch
 
 from autotailor.ir.dimensions.dimension import Atom, Dimension, Indices, Kernel
-from autotailor.ir.graph import Graph, Node
+from autotailor.ir.graph import MIXING, Graph, Node, reading_axis
 from autotailor.ir.operators.windows.window import window_attributes
 from autotailor.ir.propagation import Propagation
 
 Array = npt.NDArray[Any]
 Matrix = npt.NDArray[np.float32]
 
-MIXING = ("Conv", "Gemm", "MatMul")
-"""Kinds of operators whose second input may be a weight that mixes channels."""
 WIDEST = 4096
 """Channels of an activation up to which moments are kept: 64 MiB. Readers of wider ones are sliced as they stand."""
 CACHED_BYTES = 256 * 2**20
@@ -94,11 +92,6 @@ def _reader(node: Node, graph: Graph) -> Reader | None:
     if node.kind == "MatMul" and len(shape) != 2:
         return None
     return Reader(weight, tensor, reading_axis(node), rank - 1)
-
-
-def reading_axis(node: Node) -> int:
-    """The axis of the weight of a node of a kind in ``MIXING`` along which the node reads its input."""
-    return 1 if node.kind == "Conv" or node.get("transB", 0) else 0
 
 
 def _may_change(reader: Reader, axes: tuple[Dimension, ...]) -> bool:

@@ -19,6 +19,7 @@ import onnx
 from torch import nn
 
 from autotailor.ir import storage
+from autotailor.ir.alternatives.insertion import with_alternatives
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.stage import Stage
 from autotailor.ir.dimensions.dimension import Atom, Indices
@@ -32,7 +33,7 @@ from autotailor.ir.execution.modules.statistics import Statistics, as_weights
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.execution.slicing import slice_graph
 from autotailor.ir.feature import OperatorFeature, Shape
-from autotailor.ir.fusion.places import Place, find_place, fuse
+from autotailor.ir.fusion.places import Place, find_places
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.fusion.sequence import PlacedOperator, operator_sequence
 from autotailor.ir.graph import Graph
@@ -79,15 +80,23 @@ class SuperNet:
         Raises:
             SpaceError: the space asks for what the network cannot offer.
         """
-        elastic = with_space(ElasticGraph.of(graph), SpaceRequest.from_config(space_config))
+        request = SpaceRequest.from_config(space_config)
+        if request.alternatives:
+            graph = with_alternatives(graph, request.alternatives_of)
+        elastic = with_space(ElasticGraph.of(graph), request)
         return cls(elastic, space_config, sorting or {})
 
     # What the graph says.
 
     @property
     def graph(self) -> Graph:
-        """The unmodified network with the shared weights."""
+        """The unmodified network with the shared weights, and the alternatives of its blocks."""
         return self.elastic.graph
+
+    @property
+    def original(self) -> Graph:
+        """The unmodified network alone, without alternatives and junctions."""
+        return self.elastic.original
 
     @property
     def names(self) -> tuple[str, str]:
@@ -261,7 +270,7 @@ class SuperNet:
     def places(self, fusion: FusionRules) -> tuple[Place, ...]:
         """Every fused operator of the network with all features that the operator can have."""
         if fusion not in self._places:
-            self._places[fusion] = tuple(find_place(self.elastic, group) for group in fuse(self.graph, fusion))
+            self._places[fusion] = find_places(self.elastic, fusion)
         return self._places[fusion]
 
     @cached_property

@@ -88,7 +88,7 @@ def compare(
     exported = summary.set_index("name")[cost.reached]
     check_measured(exported, config.names, cost)
     divisor = int((original.space_config or {}).get("divisor", 8))
-    graphs = {width: scale_uniformly(original.graph, width, divisor) for width in config.widths}
+    graphs = {width: scale_uniformly(original.original, width, divisor) for width in config.widths}
     costs = _latencies(graphs, device, lut, workdir) if device is not None else _counts(graphs, cost)
     processor = torch.device("cpu")
     teacher = teacher_of(Teacher.largest_of(original, processor), data, training, processor)

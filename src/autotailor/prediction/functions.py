@@ -17,6 +17,7 @@ and those of their gates. An elimination over both metrics then has no larger ta
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,7 +25,7 @@ from functools import lru_cache
 import numpy as np
 
 from autotailor.ir.dimensions.dimension import RESOLUTION
-from autotailor.ir.space.gate import MOST_VARIABLES, Gate, Table
+from autotailor.ir.space.gate import MOST_ENTRIES, both
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space, Variable
@@ -73,7 +74,7 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
     kinds = dict.fromkeys(v.kind for v in free)
     single = [Term((v.name,), np.asarray(drops[v.name], dtype=np.float64), v.gate) for v in free]
     sizes = [tuple(Term((v.name,), _distance(v), v.gate) for v in free if v.kind == kind) for kind in kinds]
-    choices = [(Term((v.name,), column, v.gate),) for v in free for column in contrasts(len(v.choices))]
+    choices = [(Term((v.name,), column, v.gate),) for v in free for column in _contrasts_of(v)]
     joint = {pair: _joint(*pair) for pair in pairs}
     found = [
         Group("offset", ((Term((), np.ones(())),),)),
@@ -89,28 +90,35 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
 
 
 @lru_cache
-def contrasts(count: int) -> FloatArray:
+def contrasts(count: int, is_ordered: bool = True) -> FloatArray:
     """Orthogonal polynomials over ``count`` choices, without the constant one: ``[count - 1, count]``.
 
-    Each has a mean of 0 and a mean square of 1; higher ones are damped, since size mostly acts in one direction.
+    Each has a mean of 0 and a mean square of 1. Higher ones are damped where choices have an order, since size mostly
+    acts in one direction; without damping no choice is nearer to one than to another.
     """
     powers = np.vander(np.linspace(-1.0, 1.0, count), count, increasing=True)
     orthogonal, _ = np.linalg.qr(powers)
-    damping = DAMPING ** np.arange(count - 1)
+    damping = (DAMPING if is_ordered else 1.0) ** np.arange(count - 1)
     return np.asarray(orthogonal[:, 1:].T * np.sqrt(count) * damping[:, None])
 
 
+def _contrasts_of(variable: Variable) -> FloatArray:
+    """The contrasts of the choices of a variable: ``[choices - 1, choices]``."""
+    return contrasts(len(variable.choices), variable.is_ordered)
+
+
 def _distance(variable: Variable) -> FloatArray:
-    """Distance of each choice from the unmodified one, 1 over the whole range."""
-    places = np.arange(len(variable.choices), dtype=np.float64)
-    return np.abs(places - variable.default) / (len(variable.choices) - 1)
+    """Distance of each choice from the unmodified one: 1 over the whole range, and between any two names."""
+    places = np.abs(np.arange(len(variable.choices), dtype=np.float64) - variable.default)
+    return places / (len(variable.choices) - 1) if variable.is_ordered else np.minimum(places, 1.0)
 
 
 def _admitted(pair: tuple[Variable, Variable], scopes: Collection[frozenset[str]]) -> bool:
     """Whether a term of the cost, by the variables of each, couples two variables and those of their gates."""
-    asked = {name for variable in pair if variable.gate is not None for name in variable.gate.variables}
-    scope = {pair[0].name, pair[1].name} | asked
-    return len(asked) <= MOST_VARIABLES and any(scope <= each for each in scopes)
+    gates = [variable.gate for variable in pair if variable.gate is not None]
+    sizes = {name: n for gate in gates for name, n in zip(gate.variables, gate.shape, strict=True)}
+    scope = {pair[0].name, pair[1].name, *sizes}
+    return math.prod(sizes.values()) <= MOST_ENTRIES and any(scope <= each for each in scopes)
 
 
 def _has_resolution(pair: tuple[Variable, Variable]) -> bool:
@@ -121,9 +129,7 @@ def _joint(a: Variable, b: Variable) -> list[Function]:
     """Products of the contrasts of two variables, which count where both gates are open."""
     gate = both(a.gate, b.gate)
     return [
-        (Term((a.name, b.name), np.outer(of_a, of_b), gate),)
-        for of_a in contrasts(len(a.choices))
-        for of_b in contrasts(len(b.choices))
+        (Term((a.name, b.name), np.outer(of_a, of_b), gate),) for of_a in _contrasts_of(a) for of_b in _contrasts_of(b)
     ]
 
 
@@ -140,20 +146,3 @@ def _by_resolution(
             kept = [term for term in function if term.variables[0] in coupled]
             found.append(tuple(Term((RESOLUTION, *t.variables), np.outer(contrast, t.table), t.gate) for t in kept))
     return tuple(function for function in found if function)
-
-
-def both(a: Gate | None, b: Gate | None) -> Gate | None:
-    """The gate that is open where two gates are open."""
-    if a is None or b is None or a == b:
-        return b if a is None else a
-    names = tuple(dict.fromkeys((*a.variables, *b.variables)))
-    sizes = {name: n for gate in (a, b) for name, n in zip(gate.variables, gate.shape, strict=True)}
-    grid = np.indices([sizes[name] for name in names]).reshape(len(names), -1).T
-    positions = {name: i for i, name in enumerate(names)}
-    is_open = a.is_open(positions, grid) & b.is_open(positions, grid)
-    return Gate(names, _nested(is_open.reshape([sizes[name] for name in names]).tolist()))
-
-
-def _nested(values: object) -> Table:
-    """Nested lists of truth values as the tuples of a gate's table."""
-    return tuple(_nested(value) for value in values) if isinstance(values, list) else bool(values)

@@ -55,12 +55,12 @@ class AccuracyModel:
     observations: Observations
     priors: tuple[Prior, ...]
 
-    def metric(self, reference: BoolArray | None = None) -> Metric:
+    def metric(self, reference: FloatArray | None = None) -> Metric:
         """The posterior mean of accuracy in percent, a sum of terms with the link ``logit``.
 
         Args:
-            reference: whether the largest SubNet is right about each of some images, on which accuracy is predicted
-                instead of the evaluated ones.
+            reference: values of the largest SubNet for some images, on which accuracy is predicted instead of the
+                evaluated ones.
         """
         found = self._mean_metric
         if reference is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ import numpy as np
 from pymoo.indicators.hv import HV
 
 from autotailor.artifacts import write_json
-from autotailor.ir.space.metric import FloatArray
+from autotailor.ir.space.metric import FloatArray, Metric, Term
+from autotailor.ir.space.subnet import largest, stack
+from autotailor.ir.space.variable import Modification
 from autotailor.search.config import SearchConfig
 from autotailor.search.cost import LATENCY
 from autotailor.search.elimination import ExactFront, exact_or_reason
@@ -53,6 +55,10 @@ class Yardstick:
         return {key: value for key, value in values.items() if key not in ("slack", "suffix")}
 
 
+BEYOND = 1e6
+"""Cost of what is left out, as a multiple of the largest SubNet's: beyond every budget."""
+
+
 @dataclass(frozen=True, eq=False)
 class SearchResult:
     """The results of both searches.
@@ -69,17 +75,26 @@ class SearchResult:
     exact: ExactFront | None
     yardstick: Yardstick
 
-    def write(self, pareto: Path, yardstick: Path | None = None, regret: Mapping[str, float] | None = None) -> None:
-        """Writes ``pareto.csv``, and as JSON the yardstick and the ``regret``; an interrupted write leaves no file.
+    def write(
+        self,
+        pareto: Path,
+        yardstick: Path | None = None,
+        regret: Mapping[str, float] | None = None,
+        never_faster: Collection[Modification] = (),
+    ) -> None:
+        """Writes ``pareto.csv``, and as JSON the yardstick with what else the search says of itself.
 
         Args:
             pareto: path of the front.
             yardstick: path of the JSON; None writes none.
             regret: name of each budget to what its choice is expected to lose, points (``Rounds.remaining``).
+            never_faster: alternatives that were left out.
         """
         self.front.write(pareto)
+        slow = [f"{each.choice} of {each.variable}" for each in never_faster]
         if yardstick is not None:
-            write_json(yardstick, {**self.yardstick.to_dict(), "regret": dict(regret or {})})
+            said = {"regret": dict(regret or {}), **({"never_faster": slow} if slow else {})}
+            write_json(yardstick, self.yardstick.to_dict() | said)
 
     def metrics(self) -> dict[str, float]:
         """Metrics for tracking: the number of SubNets on the front, and the known numbers of the yardstick."""
@@ -99,13 +114,20 @@ def search(objectives: Objectives, config: SearchConfig | None = None) -> Search
     """
     config = config or SearchConfig()
     _check(objectives)
-    genetic = genetic_front(objectives, config)
+    genetic = _offered(objectives, genetic_front(objectives, config))
     exact, reason = exact_or_reason(objectives, config)
     if exact is None:
         if config.exact != "never":
             log.warning("%s", reason)
         return SearchResult(genetic, genetic, None, _unknown(genetic, reason))
+    exact = replace(exact, front=_offered(objectives, exact.front))
     return SearchResult(merge(genetic, exact.front), genetic, exact, _yardstick(genetic, exact, config.points))
+
+
+def _offered(objectives: Objectives, front: Front) -> Front:
+    """The part of a front that nothing is on which was left out (``without``)."""
+    whole = objectives.cost.predict(largest(objectives.space).to_array())[0]
+    return front.take(np.flatnonzero(front.cost < BEYOND / 2 * whole))
 
 
 def _check(objectives: Objectives) -> None:
@@ -160,3 +182,27 @@ def hypervolume_ratio(front: Front, best: Front) -> float:
 def _scaled(values: FloatArray, low: FloatArray, span: FloatArray) -> FloatArray:
     """Scales objectives to 0..1."""
     return (values - low) / span
+
+
+def never_faster(cost: Metric) -> dict[Modification, float]:
+    """Alternatives that cost no less than the operators that they stand in for, each alone in the unmodified network.
+
+    Returns:
+        Modification to its cost, in the metric's unit.
+    """
+    base = largest(cost.space)
+    named = [Modification(v.name, c) for v in cost.space if not v.is_ordered for c in v.choices]
+    found = dict(zip(named, cost.predict(stack([base, *map(base.transform, named)]))[1:].tolist(), strict=True))
+    whole = cost.predict(base.to_array())[0]
+    return {each: value for each, value in found.items() if value >= whole and base.transform(each) != base}
+
+
+def without(cost: Metric, left_out: Collection[Modification]) -> Metric:
+    """The metric under which no budget can be met with some modifications."""
+    beyond = BEYOND * float(cost.predict(largest(cost.space).to_array())[0])
+    terms = []
+    for name in dict.fromkeys(each.variable for each in left_out):
+        variable = cost.space[name]
+        table = [beyond if Modification(name, choice) in left_out else 0.0 for choice in variable.choices]
+        terms.append(Term((name,), np.array(table), variable.gate, f"{name}: never faster"))
+    return replace(cost, terms=(*cost.terms, *terms))

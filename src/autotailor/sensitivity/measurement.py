@@ -19,7 +19,7 @@ from autotailor.data.excerpt import share_of
 from autotailor.data.splits import DataSplits, EvaluationSet
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest
-from autotailor.ir.space.variable import Modification, Space, Variable
+from autotailor.ir.space.variable import Modification, Space, Variable, as_shown, shown
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction.accuracy import Accuracy, DropError
 from autotailor.prediction.evaluations.chance import paired_errors, uncontradicted
@@ -77,14 +77,14 @@ def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal:
     }
     images = learnt_from(data, config)
     found = evaluate(net, data, images, [base, *singles.values()], config, journal, learning(data, images))
-    groups, right = images.groups, found[base.id].right
+    groups, values = images.groups, found[base.id].values
     rows = [
-        (variable, choice, *accuracy_drop(right, found[subnet.id].right, groups))
+        (variable, choice, *accuracy_drop(values, found[subnet.id].values, groups))
         for (variable, choice), subnet in singles.items()
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"choice": object})
     frame["choice"] = pd.Series([row[1] for row in rows], dtype=object)  # integers stay integers
-    return Sensitivity(frame, *accuracy(right, groups))
+    return Sensitivity(frame, *accuracy(values, groups))
 
 
 def accuracy_metric(space: Space, rows: pd.DataFrame, baseline: float) -> Metric:
@@ -100,9 +100,9 @@ def accuracy_metric(space: Space, rows: pd.DataFrame, baseline: float) -> Metric
     """
     if missing := [c for c in COLUMNS[:3] if c not in rows.columns]:
         raise SensitivityError(f"sensitivities lack the columns {missing}; found {list(rows.columns)}")
-    drops: dict[tuple[str, float], float] = {}
+    drops: dict[tuple[str, str], float] = {}
     for variable, choice, drop in zip(rows["variable"], rows["choice"], rows["accuracy_drop"], strict=True):
-        key = (str(variable), float(choice))
+        key = (str(variable), as_shown(choice))
         if key in drops or not np.isfinite(drop):
             raise SensitivityError(f"sensitivity of {variable} = {choice}: occurs twice or is not finite ({drop})")
         drops[key] = float(drop)
@@ -136,9 +136,9 @@ def predicted_accuracy(space: Space, rows: pd.DataFrame, baseline: float, standa
     return Accuracy(accuracy_metric(space, rows, baseline), DropError(variance))
 
 
-def _drop(drops: dict[tuple[str, float], float], variable: Variable, index: int) -> float:
+def _drop(drops: dict[tuple[str, str], float], variable: Variable, index: int) -> float:
     """Removes one drop from the table and returns it; 0 for the unmodified choice."""
-    found = drops.pop((variable.name, float(variable.choices[index])), None)
+    found = drops.pop((variable.name, shown(variable.choices[index])), None)
     if index == variable.default:
         return 0.0
     if found is None:
@@ -179,7 +179,7 @@ def measure_accuracies(
     fresh = [subnet for subnet in dict.fromkeys([*reference, *subnets]) if subnet.id not in found]
     if fresh:
         found |= evaluate(net, data, images, fresh, config, journal, "candidates")
-    measured = {s.id: Measured.alone(*accuracy(found[s.id].right, images.groups)) for s in subnets}
+    measured = {s.id: Measured.alone(*accuracy(found[s.id].values, images.groups)) for s in subnets}
     earlier = () if known is None else known.subnets
     others = [subnet for subnet in dict.fromkeys([*earlier, *subnets]) if subnet != base]
     if model is None or not others:
@@ -198,10 +198,10 @@ def measure_accuracies(
 def _posteriors(model: AccuracyModel, outcomes: Outcomes) -> dict[str, tuple[float, float]]:
     """Posterior of each SubNet's accuracy on the images of its outcome, percent, and its standard error, points."""
     rows = outcomes.indices
-    right = np.concatenate([outcomes.reference.right[None], outcomes.right])
-    values, errors = 100.0 * right.mean(axis=1), paired_errors(right, outcomes.groups)
-    believed = np.concatenate([values[:1], model.predict(rows)])
-    posterior = uncontradicted(believed, values, errors, reference=0)[1:]
+    values = np.concatenate([outcomes.reference.values[None], outcomes.values])
+    measured, errors = 100.0 * values.mean(axis=1), paired_errors(values, outcomes.groups)
+    believed = np.concatenate([measured[:1], model.predict(rows)])
+    posterior = uncontradicted(believed, measured, errors, reference=0)[1:]
     known = model.standard_errors(rows, same_images=True)
     error = np.where(posterior == believed[1:], known, np.maximum(known, errors[1:, 0]))
     found = zip(posterior.tolist(), error.tolist(), strict=True)
@@ -217,7 +217,7 @@ def evaluate(
     path: Path,
     title: str,
 ) -> dict[str, Outcome]:
-    """Answers and losses of SubNets after recalibration; SubNets in the journal are not evaluated again.
+    """Values and losses of SubNets after recalibration; SubNets in the journal are not evaluated again.
 
     Args:
         net: the SuperNet.
@@ -229,7 +229,7 @@ def evaluate(
         title: what the evaluations are for; a journal is not read for another title.
 
     Returns:
-        Id of each SubNet to its answers and losses, image by image.
+        Id of each SubNet to its values and losses, image by image.
     """
     wanted = {subnet.id: subnet for subnet in subnets}
     if any(subnet.space != net.space for subnet in wanted.values()):

@@ -32,8 +32,8 @@ def test_neither_workers_nor_memory_change_answers_and_losses(
     assert sorted(subnet.id for subnet, _ in found) == sorted(subnet.id for subnet in subnets)
     for subnet, outcome in found:
         expected = evaluate(module, subnet, tiny.validation, calibrator.statistics(module, subnet), batch_size=16)
-        assert (outcome.right.dtype, outcome.losses.dtype) == (np.bool_, np.float32)
-        assert outcome.right.tolist() == expected.right.tolist()
+        assert (outcome.values.dtype, outcome.losses.dtype) == (np.float64, np.float32)
+        assert outcome.values.tolist() == expected.values.tolist()
         assert outcome.losses.tobytes() == expected.losses.tobytes()
 
 
@@ -50,7 +50,7 @@ def test_an_evaluator_follows_the_weights(plain_net: autotailor.SuperNet, tiny: 
     assert all((before[s].losses != after[s].losses).any() for s in subnets)
     for subnet, outcome in after.items():
         expected = evaluate(module, subnet, tiny.validation, calibrator.statistics(module, subnet))
-        assert outcome.right.tolist() == expected.right.tolist()
+        assert outcome.values.tolist() == expected.values.tolist()
         assert outcome.losses.tobytes() == expected.losses.tobytes()
 
 

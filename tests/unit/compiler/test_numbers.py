@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,3 +104,14 @@ def test_differences_are_shares_of_the_largest_number(
     found: list[float], expected: list[float], difference: float
 ) -> None:
     assert numbers._difference(torch.tensor(found), np.array(expected, torch.tensor(found).numpy().dtype)) == difference
+
+
+def test_a_network_with_alternatives_is_checked_and_written_as_it_was_given(tmp_path: Path) -> None:
+    network = networks.make("resnet")
+    space = {**networks.SPACES["resnet"], "alternatives": {"low_rank": [0.5], "depthwise": True}}
+    net = autotailor.compile(network, space, resolution=32)
+    check_numbers(net)
+    net.export_onnx(net.largest(), tmp_path / "a.onnx")
+    plain = autotailor.compile(network, networks.SPACES["resnet"], resolution=32)
+    plain.export_onnx(plain.largest(), tmp_path / "b.onnx")
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()

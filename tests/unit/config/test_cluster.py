@@ -125,6 +125,7 @@ def test_the_accelerator_of_a_rule_is_that_of_its_section() -> None:
     rules = {rule: Job.of(rule, composed).processes for rule in (*STAGES, "polish")}
     assert [rule for rule, asked in rules.items() if asked.accelerator == "cuda"] == [
         "sensitivity",
+        "validate_accuracy",
         "search",
         "confirm",
     ]

@@ -61,6 +61,15 @@ def with_own_pretraining(folder: Path, section: str) -> Path:
     return folder / "conf"
 
 
+def test_a_composition_follows_changed_files_and_is_its_callers_own(tmp_path: Path) -> None:
+    own = with_own_pretraining(tmp_path, "pretrain:\n  epochs: 3\n  batch_size: 64\n")
+    config.compose(own, "mine", "host")["model"]["pretrain"]["epochs"] = 7
+    assert config.compose(own, "mine", "host")["model"]["pretrain"]["epochs"] == 3
+    path = own / "model" / "mine.yaml"
+    path.write_text(path.read_text().replace("epochs: 3", "epochs: 12"))
+    assert config.compose(own, "mine", "host")["model"]["pretrain"]["epochs"] == 12
+
+
 def test_an_own_pretraining_takes_from_the_top_level_what_it_leaves_out(tmp_path: Path) -> None:
     """Else it would train on the processor beside a GPU, and nobody would be told."""
     own = with_own_pretraining(tmp_path, "pretrain:\n  epochs: 3\n  batch_size: 64\n  precision: bf16\n")

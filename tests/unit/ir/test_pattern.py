@@ -6,7 +6,8 @@ import pytest
 
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import freeze_attributes
-from autotailor.ir.fusion.places import fuse, group_feature
+from autotailor.ir.fusion.groups import fuse
+from autotailor.ir.fusion.places import group_feature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.pattern import Pattern, find_matches

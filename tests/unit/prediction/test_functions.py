@@ -10,9 +10,8 @@ import pytest
 import autotailor
 import networks
 from autotailor.ir.fusion.rules import FusionRules
-from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.metric import Metric, Term
-from autotailor.prediction.functions import both, contrasts, groups
+from autotailor.prediction.functions import contrasts, groups
 from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.onnxruntime.fusion import ONNXRUNTIME_FUSION
 from autotailor.profiling.runtimes.torch.runtime import TORCH_FUSION
@@ -70,13 +69,10 @@ def test_a_pair_is_admitted_with_the_variables_of_its_gates() -> None:
     }
 
 
-def test_two_gates_are_open_together_where_each_is_open() -> None:
-    a, b = Gate(("a",), (True, False)), Gate(("b",), (False, True, True))
-    assert both(None, a) is a
-    assert both(a, None) is a
-    assert both(a, a) is a
-    assert both(a, b) == Gate(("a", "b"), ((False, True, True), (False, False, False)))
-    assert both(Gate(("a",), (True, True)), a) == a
+def test_no_name_is_nearer_to_one_name_than_to_another() -> None:
+    rows = contrasts(5, is_ordered=False)
+    covariance = rows.T @ rows  # of the effects of the choices, with weights of one variance
+    np.testing.assert_allclose(covariance, 5 * np.eye(5) - 1, atol=1e-9)
 
 
 def test_the_weight_of_the_drops_is_1_beforehand(world) -> None:

@@ -40,7 +40,7 @@ def convolution_named(name: str) -> FusedGroup:
 
 
 def test_each_place_once_and_only_while_its_gate_is_open() -> None:
-    depth = Variable("stage1.depth", "depth", (0, 1), 0)
+    depth = Variable("stage1.depth", "depth", (0, 1), 0, least=1)
     width = Variable("stage1.width", "width", (1.0, 0.5), 0)
     space = Space((depth, width))
     gate = Gate((depth.name,), (True, False))

@@ -199,6 +199,7 @@ OPTIONAL = [f.name for f in dataclasses.fields(ReportInputs) if f.default is Non
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts are said and not drawn, which other tests do."""
+    monkeypatch.setattr("autotailor.reporting.page.chart.configured", lambda specification, room: {})
     monkeypatch.setattr("autotailor.reporting.page.chart.drawn", lambda specification: "")
     monkeypatch.setattr("autotailor.reporting.page.chart.vl_convert.vegalite_to_vega", lambda specification: {})
 

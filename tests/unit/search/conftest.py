@@ -25,7 +25,7 @@ def residual_space(stages: int, blocks: int, removable: int, resolutions: int = 
     number = 0
     for stage in range(1, stages + 1):
         depth = f"stage{stage}.depth"
-        variables.append(Variable(depth, "depth", tuple(range(removable + 1)), 0))
+        variables.append(Variable(depth, "depth", tuple(range(removable + 1)), 0, least=removable))
         variables.append(Variable(f"stage{stage}.width", "width", WIDTHS, 0))
         for place in range(blocks):
             kept = tuple(removed < blocks - place for removed in range(removable + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +12,15 @@ import pytest
 from autotailor.ir.space.link import LOGIT
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import largest, smallest
+from autotailor.ir.space.variable import Space, Variable
 from autotailor.search import (
     Objectives,
     SearchConfig,
     SearchError,
     SearchResult,
+    never_faster,
     search,
+    without,
 )
 from autotailor.search.elimination import exact_front
 from autotailor.search.optimizer import hypervolume_ratio
@@ -60,9 +64,9 @@ def test_a_link_changes_values_and_no_subnet_of_the_front(objectives: Objectives
         found = search(replace(objectives, accuracy=accuracy), QUICK)
         assert found.exact is not None
         fronts.append((found.front, found.exact.front, found.genetic))
-    for without, linked in zip(*fronts, strict=True):
-        np.testing.assert_array_equal(without.indices, linked.indices)
-        np.testing.assert_allclose(linked.accuracy, LOGIT.value(without.accuracy))
+    for plain, linked in zip(*fronts, strict=True):
+        np.testing.assert_array_equal(plain.indices, linked.indices)
+        np.testing.assert_allclose(linked.accuracy, LOGIT.value(plain.accuracy))
 
 
 def test_the_same_seed_gives_the_same_bytes(objectives: Objectives, result: SearchResult, tmp_path: Path) -> None:
@@ -104,3 +108,36 @@ def test_a_table_with_holes_is_refused(objectives: Objectives) -> None:
 def test_metrics_of_two_spaces_are_refused(objectives: Objectives, residual_space, objectives_of) -> None:
     with pytest.raises(SearchError, match="another space"):
         Objectives(objectives.accuracy, objectives_of(residual_space(1, 1, 0)).cost)
+
+
+@pytest.fixture(name="named")
+def named_fixture() -> Objectives:
+    """A block with three alternatives, of which one is slower than the original, and more accurate by mistake."""
+    operator = Variable("block1.operator", "operator", ("original", "low_rank:0.5", "depthwise", "same"), 0, least=1)
+    width = Variable("width", "width", (0.5, 1.0), 1)
+    space = Space((operator, width))
+    cost = Metric("latency", "ms", space, (
+        Term(("block1.operator",), np.array([3.0, 2.0, 3.5, 3.0])), Term(("width",), np.array([1.0, 2.0]))
+    ))  # fmt: skip
+    accuracy = Metric("accuracy", "%", space, (
+        Term(("block1.operator",), np.array([80.0, 79.0, 82.0, 81.0])), Term(("width",), np.array([-5.0, 0.0]))
+    ))  # fmt: skip
+    return Objectives(accuracy, cost)
+
+
+def test_alternatives_that_are_never_faster_are_left_out(named: Objectives) -> None:
+    slow = never_faster(named.cost)
+    assert {modification.choice: value for modification, value in slow.items()} == {"depthwise": 5.5, "same": 5.0}
+    result = search(Objectives(named.accuracy, without(named.cost, slow)), QUICK)
+    found = {str(subnet["block1.operator"]) for subnet in result.front.subnets}
+    assert found == {"original", "low_rank:0.5"}
+    assert result.front.cost[-1] == pytest.approx(5.0)
+    assert without(named.cost, {}).predict(np.array([[2, 1]]))[0] == pytest.approx(5.5)
+
+
+def test_what_was_left_out_stands_beside_the_yardstick(named: Objectives, tmp_path: Path) -> None:
+    result = search(named, QUICK)
+    result.write(tmp_path / "a.csv", tmp_path / "a.json", never_faster=never_faster(named.cost))
+    assert json.loads((tmp_path / "a.json").read_text())["never_faster"] == [
+        "depthwise of block1.operator", "same of block1.operator",
+    ]  # fmt: skip

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from autotailor.tracking.address import VARIABLE, address
 from autotailor.tracking.store import Store
@@ -20,9 +22,13 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The SQLite file of a store without experiments; MLflow needs seconds to make one, a test copies it."""
-    folder = tmp_path_factory.mktemp("empty")
-    Store(address(folder / "mlflow.db", {}), folder / "store.lock")
+    """The SQLite file of a store without experiments; MLflow makes one in seconds, for all workers; tests copy it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "empty_store"
+    with FileLock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            folder.mkdir()
+            Store(address(folder / "mlflow.db", {}), folder / "store.lock")
     return folder / "mlflow.db"
 
 

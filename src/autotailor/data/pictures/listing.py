@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +30,8 @@ class Listing:
 
     Attributes:
         folder: the folder that holds the class folders.
-        classes: names of the class folders, sorted; the label of a picture is the position of its class. Empty where
-            pictures have no labels.
+        classes: names of the class folders in Unicode's composed form (NFC), sorted; the label of a picture is the
+            position of its class. Empty where pictures have no labels.
         paths: of the pictures, relative to the folder, with ``/``.
         labels: of the pictures, one per path; ``UNKNOWN`` where pictures have none.
         others: paths of the files whose suffix is not one of a picture, relative to the folder.
@@ -63,18 +64,20 @@ def list_pictures(folder: Path) -> Listing:
     """The pictures of a folder.
 
     Raises:
-        DataError: the folder cannot be listed, or a class folder holds no picture.
+        DataError: the folder cannot be listed, a class folder holds no picture, or two are spelled alike.
     """
     try:
-        classes = class_folders(folder)
-        files = [(label, f"{name}/{path}") for label, name in enumerate(classes) for path in _walk(folder / name)]
+        classes = _folders_of_classes(folder)
+        files = [
+            (label, f"{name}/{path}") for label, name in enumerate(classes.values()) for path in _walk(folder / name)
+        ]
     except OSError as error:
         raise DataError(f"{folder}: cannot be listed ({error.strerror}: {error.filename})") from error
     pictures = [(path, label) for label, path in files if is_picture(path)]
     others = [path for _, path in files if not is_picture(path)]
     empty = sorted(set(range(len(classes))) - {label for _, label in pictures})
     if empty or not classes:
-        named = f"{folder / classes[empty[0]]} has none" if empty else f"{folder} has no class folders"
+        named = f"{folder / list(classes.values())[empty[0]]} has none" if empty else f"{folder} has no class folders"
         raise DataError(
             f"{folder}: every class folder needs at least one picture (.jpg, .png ...); {named}. "
             f"Put pictures there as CLASS/IMAGE.jpg, or remove the folder"
@@ -86,6 +89,21 @@ def list_pictures(folder: Path) -> Listing:
         tuple(label for _, label in pictures),
         tuple(others),
     )
+
+
+def _folders_of_classes(folder: Path) -> dict[str, str]:
+    """Maps each class, sorted, to its folder: an accented letter is one character on some systems and two on others."""
+    found: dict[str, str] = {}
+    for name in class_folders(folder):
+        composed = unicodedata.normalize("NFC", name)
+        if composed in found:
+            raise DataError(
+                f"{folder}: two class folders are called {composed}; they look alike, and their letters are other "
+                f"characters (Unicode NFC and NFD), as in copies from another system. Move the pictures of one into "
+                f"the other"
+            )
+        found[composed] = name
+    return dict(sorted(found.items()))
 
 
 def list_unlabelled(folder: Path) -> Listing:

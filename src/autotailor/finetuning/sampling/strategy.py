@@ -120,8 +120,7 @@ class Strategy(ABC):
 
 def by_size(variable: Variable) -> tuple[int, ...]:
     """Choice indices from the choice that keeps the most of the network to the one that keeps the least."""
-    order = sorted(range(len(variable.choices)), key=lambda index: variable.choices[index])
-    return tuple(order if variable.kind == "depth" else reversed(order))
+    return tuple(sorted(range(len(variable.choices)), key=lambda index: -abs(index - variable.least)))
 
 
 def stages_of(space: Space, stages: Sequence[Stage]) -> dict[str, str]:

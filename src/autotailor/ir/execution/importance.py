@@ -19,7 +19,7 @@ import numpy.typing as npt
 from autotailor.ir.dimensions.dimension import Atom, Dimension, Indices, Kernel, Product, Sum
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.weight_plan import plan_weight, take_array
-from autotailor.ir.moments import MIXING, reading_axis
+from autotailor.ir.graph import MIXING, reading_axis
 
 Array = npt.NDArray[Any]
 
@@ -28,7 +28,7 @@ def sort_channels(elastic: ElasticGraph) -> tuple[dict[str, Array], dict[Atom, I
     """All weights with coupled channels permuted, the most important first, and the order of each atom's channels."""
     dimensions = elastic.propagation.dimensions
     spatial = {atom for dimension in dimensions[elastic.graph.input] for atom in dimension.atoms()}
-    channels = [a for a in elastic.architecture.rules if not isinstance(a, Kernel) and a not in spatial]
+    channels = [a for a in elastic.architecture.sliced if not isinstance(a, Kernel) and a not in spatial]
     orders = channel_orders(elastic, channels)
     return permuted(elastic, orders), orders
 
@@ -52,7 +52,7 @@ def channel_orders(elastic: ElasticGraph, atoms: Sequence[Atom]) -> dict[Atom, I
     readers: dict[Atom, Array] = {}
     wanted = set(atoms)
     weights, dimensions = elastic.graph.weights, elastic.propagation.dimensions
-    for node in elastic.graph.nodes:
+    for node in elastic.original.nodes:
         if elastic.moments is None and node.kind == "BatchNormalization":
             _spread(gains, _norms(weights[node.inputs[1]], 0), dimensions[node.inputs[1]][0], wanted)
         elif node.kind in MIXING and node.inputs[1] in weights:

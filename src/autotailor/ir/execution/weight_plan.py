@@ -128,14 +128,31 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class _OfMatrix:
+    """What is taken by a matrix, which is copied once to each device and into each type of numbers."""
+
+    matrix: Matrix
+
+    def _like(self, other: Tensor) -> Tensor:
+        """The matrix where another tensor is, of its type."""
+        key = other.device, other.dtype
+        if key not in self._tensors:
+            with torch.inference_mode(mode=False):  # a training may need the copy that a check has made
+                self._tensors[key] = torch.from_numpy(self.matrix).to(other)
+        return self._tensors[key]
+
+    @cached_property
+    def _tensors(self) -> dict[tuple[torch.device, torch.dtype], Tensor]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(_OfMatrix):
     """Mixtures of all entries of an axis, ``matrix`` is ``[active, meta]``.
 
     An axis that is indexed by the image is interpolated. The axis along which a weight reads a narrowed activation is
     solved in closed form (``ir/moments.py``).
     """
-
-    matrix: Matrix
 
     @property
     def region(self) -> None:
@@ -145,27 +162,21 @@ class Mixture:
         return np.moveaxis(np.tensordot(self.matrix, weight, (1, axis)), 0, axis)
 
     def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
-        mixed: Tensor = torch.tensordot(self._tensor.to(weight), weight, ([1], [axis]))
+        mixed: Tensor = torch.tensordot(self._like(weight), weight, ([1], [axis]))
         return mixed.movedim(0, axis)
 
     def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
         """Gradient of the whole axis from the gradient of its mixtures."""
-        spread: Tensor = torch.tensordot(self._tensor.to(gradient), gradient, ([0], [axis]))
+        spread: Tensor = torch.tensordot(self._like(gradient), gradient, ([0], [axis]))
         return spread.movedim(0, axis)
-
-    @cached_property
-    def _tensor(self) -> Tensor:
-        return torch.from_numpy(self.matrix)
 
 
 @dataclass(frozen=True, eq=False)
-class Taps:
+class Taps(_OfMatrix):
     """Mixtures of the taps of depthwise kernels ``[c, 1, k, k]``, each channel's own: the part of axes 2 and 3.
 
     ``matrix`` is ``[c, active side squared, k squared]``, for all channels.
     """
-
-    matrix: Matrix
 
     @property
     def region(self) -> None:
@@ -178,18 +189,14 @@ class Taps:
         return kernels
 
     def of_tensor(self, weight: Tensor, axis: int) -> Tensor:
-        taps: Tensor = torch.einsum("cat,cit->cia", self._tensor.to(weight), weight.flatten(axis))
+        taps: Tensor = torch.einsum("cat,cit->cia", self._like(weight), weight.flatten(axis))
         side = math.isqrt(self.matrix.shape[1])
         return taps.reshape(*weight.shape[:axis], side, side)
 
     def spread(self, gradient: Tensor, axis: int, size: int) -> Tensor:
         """Gradient of the whole kernels from the gradient of the mixtures."""
-        taps: Tensor = torch.einsum("cat,cia->cit", self._tensor.to(gradient), gradient.flatten(axis))
+        taps: Tensor = torch.einsum("cat,cia->cit", self._like(gradient), gradient.flatten(axis))
         return taps.reshape(*gradient.shape[:axis], size, size)
-
-    @cached_property
-    def _tensor(self) -> Tensor:
-        return torch.from_numpy(self.matrix)
 
 
 def _spread(part: Stretch | Runs, gradient: Tensor, axis: int, size: int) -> Tensor:

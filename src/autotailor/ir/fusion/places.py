@@ -7,7 +7,7 @@ place depends on are deduced, never run. The unique operators of the space are t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,52 +16,19 @@ from autotailor.ir.dimensions.batch_axis import batch_axis, batch_first, renumbe
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.slicing import specialise
 from autotailor.ir.feature import OPERANDS, Follower, OperatorFeature, Shape, freeze_attributes
+from autotailor.ir.fusion.groups import FusedGroup, find_groups
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import OperatorRule, rules
-from autotailor.ir.pattern import find_matches
 from autotailor.ir.space.architecture import check_size
 from autotailor.ir.space.derived import Derived, entries
-from autotailor.ir.space.gate import Gate
+from autotailor.ir.space.gate import Gate, both
 from autotailor.ir.space.joint_sizes import joint_sizes
 from autotailor.ir.space.metric import Term
 from autotailor.ir.space.subnet import IntArray, SubNet
 
 ORDERED = frozenset({"Einsum", "Gemm", "MatMul", "Where"})
 """Kinds whose operands cannot change places. In others, all activations may come before all weights."""
-
-
-@dataclass(frozen=True)
-class FusedGroup:
-    """Nodes that run as one kernel.
-
-    Attributes:
-        producer: a node of the graph, or a node that stands for the match of a pattern.
-        folded: nodes that disappear into the producer's weights.
-        followers: nodes that run inside the producer's kernel.
-        pattern: the nodes of the graph that the producer stands for; none where the producer is a node of the graph.
-    """
-
-    producer: Node
-    folded: tuple[Node, ...]
-    followers: tuple[Node, ...]
-    pattern: tuple[Node, ...] = ()
-
-    @property
-    def members(self) -> tuple[Node, ...]:
-        """All nodes of the graph that belong to the group, in order."""
-        return (*(self.pattern or (self.producer,)), *self.folded, *self.followers)
-
-    @property
-    def added(self) -> tuple[str, ...]:
-        """Tensors that the sums among the followers add to the kernel's result."""
-        inner = {name for node in self.members for name in node.outputs}
-        return tuple(n for node in self.followers if node.kind == "Add" for n in node.inputs if n not in inner)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Tensors that the kernel writes."""
-        return (self.producer, *self.folded, *self.followers)[-1].outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,71 +79,6 @@ class Place:
         return Term(self.variables, table, self.gate, self.label, self.derived)
 
 
-def fuse(graph: Graph, fusion: FusionRules) -> tuple[FusedGroup, ...]:
-    """Groups the nodes of a graph; free views are left out."""
-    matches = find_matches(graph, fusion.patterns)
-    taken = {member.name for match in matches.values() for member in match.members}
-    groups: list[FusedGroup] = []
-    for node in graph.nodes:
-        match = matches.get(node.name)
-        if match is None and (node.name in taken or node.kind in fusion.free):
-            continue
-        group = _grow(graph, node if match is None else match.node, fusion, taken)
-        groups.append(group if match is None else replace(group, pattern=match.members))
-        taken.update(n.name for n in (*group.folded, *group.followers))
-    return tuple(groups)
-
-
-def _grow(graph: Graph, producer: Node, fusion: FusionRules, taken: set[str]) -> FusedGroup:
-    folded: list[Node] = []
-    node = producer
-    while (following := _only_reader(graph, node)) is not None and (
-        producer.kind,
-        following.kind,
-    ) in fusion.folds:
-        folded.append(following)
-        node = following
-    followers: list[Node] = []
-    if (total := _sum_behind(graph, node, producer, fusion)) is not None and total.name not in taken:
-        followers.append(total)
-        node = total
-    following = _only_reader(graph, node)
-    if following is not None and (producer.kind, following.kind) in fusion.fuses and following.name not in taken:
-        followers.append(following)
-    return FusedGroup(producer, tuple(folded), tuple(followers))
-
-
-def _sum_behind(graph: Graph, node: Node, producer: Node, fusion: FusionRules) -> Node | None:
-    """The residual sum that runs inside a producer's kernel; of two such producers the first operand's takes it."""
-    readers = graph.consumers.get(node.outputs[0], ())
-    if producer.kind not in fusion.sums or len(readers) != 1 or readers[0].kind != "Add":
-        return None
-    total, operands = readers[0], graph.activations(readers[0])
-    if len(set(operands)) != 2 or len({graph.shapes[name] for name in operands}) != 1:
-        return None
-    return total if operands[0] == node.outputs[0] or not _takes_sums(graph, operands[0], fusion) else None
-
-
-def _takes_sums(graph: Graph, tensor: str, fusion: FusionRules) -> bool:
-    """Whether nothing but a sum reads a tensor, and the producer of the tensor can run the sum inside its kernel."""
-    folding = {follower for _, follower in fusion.folds}
-    node = graph.producers.get(tensor)
-    while node is not None and len(graph.consumers[node.outputs[0]]) == 1:
-        if node.kind in fusion.sums:
-            return True
-        node = graph.producers.get(node.inputs[0]) if node.kind in folding else None
-    return False
-
-
-def _only_reader(graph: Graph, node: Node) -> Node | None:
-    """The only reader of a node's output, if there is one and the output is its first input."""
-    output = node.outputs[0]
-    readers = graph.consumers.get(output, ())
-    if len(readers) != 1 or output == graph.output:
-        return None
-    return readers[0] if readers[0].inputs[0] == output else None
-
-
 def group_feature(
     graph: Graph, group: FusedGroup, shapes: Mapping[str, Shape], batch_axes: Mapping[str, int] | None = None
 ) -> OperatorFeature:
@@ -216,8 +118,22 @@ def _operands(graph: Graph, node: Node) -> str | None:
     return kinds if node.kind in ORDERED and "wx" in kinds else None
 
 
-def find_place(elastic: ElasticGraph, group: FusedGroup) -> Place:
+def find_places(elastic: ElasticGraph, fusion: FusionRules) -> tuple[Place, ...]:
+    """Every fused operator that some SubNet has.
+
+    Raises:
+        IllegalSubNetError: a dimension vanishes for some choice.
+    """
+    return tuple(find_place(elastic, group, gate) for group, gate in find_groups(elastic, fusion))
+
+
+def find_place(elastic: ElasticGraph, group: FusedGroup, when: Gate | None = None) -> Place:
     """All features that a fused group can have.
+
+    Args:
+        elastic: the network.
+        group: the nodes.
+        when: open where these nodes run as one kernel; None where they do wherever the producer is there.
 
     Raises:
         IllegalSubNetError: a dimension vanishes for some choice.
@@ -233,5 +149,5 @@ def find_place(elastic: ElasticGraph, group: FusedGroup) -> Place:
         size = dict(zip(dimensions, sizes, strict=True))
         shapes = {name: tuple(check_size(d, size[d], name) for d in own) for name, own in axes.items()}
         number[row] = features.setdefault(group_feature(elastic.graph, group, shapes, batch_axes), len(features))
-    gate = elastic.node_gates.get(group.producer.name)
+    gate = both(elastic.node_gates.get(group.producer.name), when)
     return Place(group, joint.variables, tuple(features), number[joint.rows], gate, joint.derived)

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.elastic_graph import ElasticGraph
-from autotailor.ir.fusion.places import FusedGroup, Place
+from autotailor.ir.fusion.groups import FusedGroup
+from autotailor.ir.fusion.places import Place
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
+from autotailor.ir.junctions import JUNCTION
 from autotailor.ir.metrics.liveness import Buffer, Liveness
 from autotailor.ir.operators.rule import Dimensions, OperatorRule, rules
 from autotailor.ir.space.gate import Gate
@@ -80,12 +82,12 @@ def peak_memory(
     readers = _readers(graph, steps, stands_for)
     sizes = _Sizes(elastic, width)
     buffers = [Buffer(sizes.of(graph.input), 0, None, tuple(readers.get(graph.input, ())), None)]
-    number = {graph.input: 0}
+    number = {graph.input: [0]}
     for step, place in enumerate(steps, 1):
         for name in dict.fromkeys(stands_for.get(output, output) for output in place.group.outputs if output):
-            if name not in number:
+            if name not in number or name in place.group.outputs:  # alternatives write the same tensor
                 source = _in_place_source(graph, place.group, stands_for, number)
-                number[name] = len(buffers)
+                number.setdefault(name, []).append(len(buffers))
                 buffers.append(Buffer(sizes.of(name), step, place.gate, tuple(readers.get(name, ())), source))
     scratch = {
         step: place.term([workspace.get(f.id, 0.0) for f in place.operators])
@@ -93,9 +95,11 @@ def peak_memory(
         if any(f.id in workspace for f in place.operators)
     }
     around = tuple(
-        (number[stands_for.get(b.input, b.input)], number[stands_for.get(b.output, b.output)], elastic.gates[b.name])
+        (read, written, elastic.gates[b.name])
         for b in elastic.blocks
         if b.name in elastic.gates
+        for read in number[stands_for.get(b.input, b.input)]
+        for written in number[stands_for.get(b.output, b.output)]
     )
     weights = resident_weights(elastic.space, places, resident, width)
     liveness = Liveness(elastic.space, tuple(buffers), scratch, around, len(steps))
@@ -129,7 +133,7 @@ def _aliases(graph: Graph, groups: Sequence[FusedGroup], fusion: FusionRules) ->
     inside = {name: group.outputs[0] for group in groups for node in group.members for name in node.outputs[:1]}
     grouped = {node.name for group in groups for node in group.members}
     for node in graph.nodes:
-        activations = graph.activations(node)
+        activations = graph.activations(node) if node.kind != JUNCTION else ()  # SubNets have none
         if activations and (_rule(node).view or (node.name not in grouped and node.kind in fusion.free)):
             source = inside.get(activations[0], activations[0])
             for name in node.outputs:
@@ -156,11 +160,14 @@ def _readers(
 
 
 def _in_place_source(
-    graph: Graph, group: FusedGroup, stands_for: Mapping[str, str], number: Mapping[str, int]
+    graph: Graph, group: FusedGroup, stands_for: Mapping[str, str], number: Mapping[str, Sequence[int]]
 ) -> int | None:
-    """The tensor on whose memory an elementwise operator can run; the caller keeps the network's input."""
+    """The tensor on whose memory an elementwise operator can run, where one operator writes the tensor.
+
+    The caller keeps the network's input.
+    """
     if not _rule(group.producer).elementwise:
         return None
     read = graph.activations(group.producer)[0]
-    index = number[stands_for.get(read, read)]
-    return index or None
+    indices = number[stands_for.get(read, read)]
+    return (indices[0] or None) if len(indices) == 1 else None

@@ -79,7 +79,7 @@ def parameters(elastic: ElasticGraph) -> Metric:
     """Weights without statistics and scalars, in millions."""
     terms: dict[str, Term] = {}
     weights = elastic.graph.weights
-    for node in elastic.graph.nodes:
+    for node in (each for each in elastic.graph.nodes if each.name not in elastic.absent):
         rule = rules.find(node.kind) or OperatorRule()
         for position, name in enumerate(node.inputs):
             constant = name not in weights or weights[name].size == 1

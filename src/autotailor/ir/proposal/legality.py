@@ -22,7 +22,7 @@ from autotailor.ir.errors import SpaceError
 from autotailor.ir.propagation import Need
 from autotailor.ir.space.architecture import Architecture
 from autotailor.ir.space.joint_sizes import coupling, joint_sizes
-from autotailor.ir.space.variable import Choice
+from autotailor.ir.space.variable import Choice, shown
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def check_fit(architecture: Architecture, needs: Sequence[Need], step: int = 1) 
     side = next((atom for atom in need.dimension.atoms() if isinstance(atom, Resolution)), None)
     if variable == RESOLUTION and side is not None:
         remedy = f"resolutions of at least {least_resolution(needs, side, step)} do"
-    raise SpaceError(f"space: {variable} {choice:g} does not fit: {need.reason}; {remedy}")
+    raise SpaceError(f"space: {variable} {shown(choice)} does not fit: {need.reason}; {remedy}")
 
 
 def _slides(dimension: Dimension) -> bool:
@@ -155,8 +155,7 @@ def _without(architecture: Architecture, name: str, choice: Choice) -> Architect
     """The architecture without one choice of a variable."""
     variable = architecture.space[name]
     choices = tuple(other for other in variable.choices if other != choice)
-    fewer = replace(variable, choices=choices, default=choices.index(variable.choices[variable.default]))
-    variables = tuple(fewer if other is variable else other for other in architecture.space)
+    variables = tuple(other.keeping(choices) if other is variable else other for other in architecture.space)
     return replace(architecture, space=replace(architecture.space, variables=variables))
 
 

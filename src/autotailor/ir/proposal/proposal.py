@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
+from autotailor.ir.alternatives.alternative import alternatives
 from autotailor.ir.blocks.block import Block, View
 from autotailor.ir.blocks.handle import WIDTH, Handle
 from autotailor.ir.blocks.recognition import loose_nodes
@@ -14,12 +15,14 @@ from autotailor.ir.blocks.stage import Stage
 from autotailor.ir.dimensions.dimension import RESOLUTION, Atom, Dimension, parts_of
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
+from autotailor.ir.graph import Node
+from autotailor.ir.junctions import JUNCTION, OPERATOR, ORIGINAL, SOURCES, kind_of, selected, source_of
 from autotailor.ir.proposal.legality import check_enumerable, check_fit, enumerable, fitting, needs_of
 from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
-from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Scaled
-from autotailor.ir.space.gate import Gate
+from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Listed, Scaled
+from autotailor.ir.space.gate import Gate, both
 from autotailor.ir.space.joint_sizes import joint_sizes
-from autotailor.ir.space.variable import Choice, Space, Variable
+from autotailor.ir.space.variable import Choice, Number, Space, Variable
 
 STEM, HEAD = "stem", "head"
 DEPTH = "depth"
@@ -39,10 +42,11 @@ class _Draft:
     def wants(self, owner: str, kind: str) -> bool:
         return not any(fnmatch(_name(owner, kind), pattern) for pattern in self.request.skip)
 
-    def add(self, owner: str, kind: str, choices: Sequence[Choice], default: Choice) -> str:
+    def add(self, owner: str, kind: str, choices: Sequence[Choice], default: Choice, least: int = 0) -> str:
         """Adds a variable, gated where its owner can be removed; returns the name of the variable."""
         name, ordered = _name(owner, kind), tuple(choices)
-        self.variables.append(Variable(name, kind, ordered, ordered.index(default), self.gates.get(owner), owner))
+        gate = self.gates.get(owner)
+        self.variables.append(Variable(name, kind, ordered, ordered.index(default), gate, owner, least))
         return name
 
 
@@ -82,14 +86,24 @@ def _drafted(elastic: ElasticGraph, request: SpaceRequest) -> _Draft:
         _add_depth(draft, stage)
         _add_width(draft, stage.name, widths[stage.name])
         for block in stage.blocks:
+            gate = draft.gates.get(block.name)
+            operator = _add_operator(draft, elastic, block)
             for kind in block.handles:
                 _add_handle(draft, block, kind)
+            if operator is not None:
+                _gate_handles(draft, elastic, block, operator, gate)
     if request.width is None or HEAD in request.width:
         _add_width(draft, HEAD, widths[HEAD])
     return draft
 
 
 def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
+    names = {ALL, *(b.kind for b in blocks), *(b.name for b in blocks)}
+    if unknown := sorted(set(request.alternatives) - names):
+        raise SpaceError(
+            f"space.alternatives.blocks: no block is named or of kind {unknown[0]!r}; the network has "
+            f"{sorted({b.kind for b in blocks})}, block1..{len(blocks)}"
+        )
     for name, kinds in (request.blocks or {}).items():
         if name not in {b.kind for b in blocks} | {b.name for b in blocks}:
             known = sorted({b.kind for b in blocks})
@@ -113,7 +127,7 @@ def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
 def _check_skipped(request: SpaceRequest, elastic: ElasticGraph) -> None:
     owners: dict[str, Iterable[str]] = {"": [RESOLUTION], STEM: [WIDTH], HEAD: [WIDTH]}
     owners |= {stage.name: [DEPTH, WIDTH] for stage in elastic.stages}
-    owners |= {block.name: block.handles for block in elastic.blocks}
+    owners |= {block.name: [*block.handles, *[OPERATOR] * bool(_joints(block))] for block in elastic.blocks}
     names = [_name(owner, kind) for owner, kinds in owners.items() for kind in kinds]
     for pattern in request.skip:
         if not any(fnmatch(name, pattern) for name in names):
@@ -157,7 +171,7 @@ def _add_depth(draft: _Draft, stage: Stage) -> None:
         )
     if len(choices) < 2 or max(choices) > len(stage.removable) or not draft.wants(stage.name, DEPTH):
         return
-    name = draft.add(stage.name, DEPTH, choices, 0)
+    name = draft.add(stage.name, DEPTH, choices, 0, len(choices) - 1)
     for nth, block in enumerate(stage.removable[: max(choices)], 1):
         draft.gates[block.name] = Gate((name,), tuple(removed < nth for removed in choices))
 
@@ -193,6 +207,45 @@ def _add_width(draft: _Draft, owner: str, atoms: Mapping[Atom, int]) -> None:
             draft.rules[atom] = Scaled(name, None, draft.request.divisor, granule, 1.0)
 
 
+def _joints(block: Block) -> list[Node]:
+    """The junctions of a block."""
+    return [node for node in block.nodes if node.kind == JUNCTION]
+
+
+def _add_operator(draft: _Draft, elastic: ElasticGraph, block: Block) -> Variable | None:
+    """The variable that chooses among the alternatives of a block, and the ranks that its choices give."""
+    offered = {kind for node in _joints(block) for kind in node.get(SOURCES)}
+    asked = draft.request.alternatives_of(block.name, block.kind)
+    choices = [choice for kind, own in asked.items() if kind in offered for choice in own]
+    if not choices or not draft.wants(block.name, OPERATOR):
+        return None
+    name = draft.add(block.name, OPERATOR, (ORIGINAL, *choices), ORIGINAL, len(choices))
+    view, original = View(elastic.graph, elastic.propagation), elastic.original
+    for joint in _joints(block):
+        node = original.producers[joint.outputs[0]]
+        for kind, own in asked.items():
+            for inner, listed in alternatives()[kind].sizes(original, node, own).items():
+                written = (atom for each in block.nodes if each.name == inner for atom in view.written(each))
+                draft.rules.update((atom, Listed(name, listed)) for atom in written)
+    return draft.variables[-1]
+
+
+def _gate_handles(draft: _Draft, elastic: ElasticGraph, block: Block, operator: Variable, gate: Gate | None) -> None:
+    """Closes the variables of a block whose sizes nothing has that an alternative leaves there."""
+    dimensions, joints = elastic.propagation.dimensions, _joints(block)
+    present: list[set[Atom]] = []
+    for choice in operator.choices:
+        nodes = selected(elastic.graph, {node.name: source_of(node, choice) for node in joints}).nodes
+        names = (name for node in nodes for name in (*node.inputs, *node.outputs) if name)
+        present.append({atom for name in names for axis in dimensions[name] for atom in axis.atoms()})
+    for position, variable in enumerate(draft.variables):
+        if variable.owner == block.name and variable.kind != OPERATOR:
+            atoms = {atom for atom, rule in draft.rules.items() if rule.variable == variable.name}
+            table = tuple(bool(atoms & there) for there in present)
+            if not all(table):
+                draft.variables[position] = replace(variable, gate=both(gate, Gate((operator.name,), table)))
+
+
 def _add_handle(draft: _Draft, block: Block, kind: str) -> None:
     """The variable of one handle of a block: ratios of a width, or sizes."""
     handle = block.handles[kind]
@@ -203,7 +256,7 @@ def _add_handle(draft: _Draft, block: Block, kind: str) -> None:
     in_channels = isinstance(handle.relative_to, str)
     granules = [block.granules.get(a, 1) if in_channels else 1 for a in handle.atoms]
     largest = max(a.meta * g for a, g in zip(handle.atoms, granules, strict=True))
-    default: Choice = float(f"{largest / base.meta:.6g}") if base else largest
+    default: Number = float(f"{largest / base.meta:.6g}") if base else largest
     choices = _handle_choices(draft.request, block, kind, default)
     if not choices:
         return
@@ -225,7 +278,7 @@ def _base(block: Block, handle: Handle) -> Dimension | None:
     return ends[handle.relative_to] if isinstance(handle.relative_to, str) else handle.relative_to
 
 
-def _handle_choices(request: SpaceRequest, block: Block, kind: str, default: Choice) -> tuple[Choice, ...]:
+def _handle_choices(request: SpaceRequest, block: Block, kind: str, default: Number) -> tuple[Number, ...]:
     """Choices that the configuration lists for a handle, by the block's name or else by its kind; or proposed ones."""
     if request.blocks is not None:
         sections = (request.blocks.get(key, {}) for key in (block.name, block.kind))
@@ -237,7 +290,7 @@ def _handle_choices(request: SpaceRequest, block: Block, kind: str, default: Cho
     return sizes if handle.step > 1 else tuple({sizes[(len(sizes) - 1) // 2], sizes[-1]})
 
 
-def _check_choices(block: Block, kind: str, handle: Handle, choices: Sequence[Choice], default: Choice) -> None:
+def _check_choices(block: Block, kind: str, handle: Handle, choices: Sequence[Number], default: Number) -> None:
     label = kind.replace("_", " ")
     if any(c > default * (1 + 1e-6) for c in choices):
         raise SpaceError(
@@ -265,17 +318,17 @@ def _merge(architecture: Architecture) -> Architecture:
     merged: list[tuple[str, Choice, Choice]] = []
     variables: list[Variable] = []
     for variable in architecture.space:
-        kept: dict[tuple[int, ...], Choice] = {}
+        kept: dict[tuple[object, ...], Choice] = {}
         for choice in sorted(variable.choices, key=lambda c: c != variable.choices[variable.default]):
             sizes = _sizes_of_choice(architecture, variable, choice)
-            if sizes and sizes in kept:
-                merged.append((variable.name, choice, kept[sizes]))
+            key = (*sizes, kind_of(choice)) if sizes else (len(kept),)
+            if key in kept:
+                merged.append((variable.name, choice, kept[key]))
             else:
-                kept[sizes or (len(kept),)] = choice
+                kept[key] = choice
         choices = tuple(c for c in variable.choices if c in kept.values())
         if len(choices) > 1:
-            default = choices.index(variable.choices[variable.default])
-            variables.append(replace(variable, choices=choices, default=default))
+            variables.append(variable.keeping(choices))
     names = {v.name for v in variables}
     rules = {atom: rule for atom, rule in architecture.rules.items() if rule.variable in names}
     return Architecture(Space(tuple(variables), tuple(merged)), rules)

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from autotailor.ir.dimensions.dimension import Atom, Dimension, Sizes
 from autotailor.ir.errors import IllegalSubNetError
-from autotailor.ir.space.variable import Choice, Space
+from autotailor.ir.space.variable import Choice, Number, Space
 
 Assignment = Mapping[str, Choice]
 
@@ -58,7 +58,7 @@ class Scaled:
     share: float = 1.0
 
     def size(self, atom: Atom, assignment: Assignment, sizes: Sizes) -> int:
-        ratio = assignment[self.variable]
+        ratio = cast(Number, assignment[self.variable])
         base = atom.meta * self.granule if self.base is None else self.base.size(sizes)
         whole = self.base is None or base == self.base.meta
         if ratio == self.default and whole:
@@ -73,7 +73,29 @@ class Scaled:
         return self if self.base is None else replace(self, base=self.base.substituted(replacements))
 
 
-AtomRule = Fixed | Scaled
+@dataclass(frozen=True)
+class Listed:
+    """The atom's size stands beside each choice: the rank of a pair of factors. What is first is kept first.
+
+    Attributes:
+        variable: the variable whose choices have sizes.
+        listed: choices and their sizes; under any other choice the atom has its meta size, or is not there.
+    """
+
+    variable: str
+    listed: tuple[tuple[Choice, int], ...]
+
+    def size(self, atom: Atom, assignment: Assignment, sizes: Sizes) -> int:
+        return dict(self.listed).get(assignment[self.variable], atom.meta)
+
+    def bases(self) -> tuple[Dimension, ...]:
+        return ()
+
+    def substituted(self, replacements: Mapping[Any, Dimension]) -> Listed:
+        return self
+
+
+AtomRule = Fixed | Scaled | Listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +104,11 @@ class Architecture:
 
     space: Space
     rules: Mapping[Atom, AtomRule] = field(default_factory=dict)
+
+    @cached_property
+    def sliced(self) -> tuple[Atom, ...]:
+        """The atoms that variables change, without those whose order says what is kept (``Listed``)."""
+        return tuple(atom for atom, rule in self.rules.items() if not isinstance(rule, Listed))
 
     def sizes(self, assignment: Assignment) -> Sizes:
         """Active size of atoms under an assignment of (at least) the variables they depend on."""

@@ -13,13 +13,13 @@ from autotailor.ir.errors import SpaceError
 
 Table = bool | tuple["Table", ...]
 
-MOST_VARIABLES = 3
-"""A table over more variables would be no small one."""
+MOST_ENTRIES = 512
+"""A larger table would be no small one."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A boolean table over the choices of at most three variables: open where a part of the network is there.
+    """A boolean table over the choices of a few variables: open where a part of the network is there.
 
     A block that a stage's depth removes first of all, with the depth's choices 0, 1 and 2 removed blocks::
 
@@ -36,10 +36,46 @@ class Gate:
     table: Table
 
     def __post_init__(self) -> None:
-        if not 1 <= len(set(self.variables)) == len(self.variables) <= MOST_VARIABLES:
-            raise SpaceError(f"gate: expected 1 to {MOST_VARIABLES} distinct variables, got {list(self.variables)}")
+        if not 1 <= len(set(self.variables)) == len(self.variables):
+            raise SpaceError(f"gate: expected distinct variables, at least one, got {list(self.variables)}")
         if len(self.shape) != len(self.variables):
             raise SpaceError(f"gate: expected a table over {list(self.variables)}, got one of {len(self.shape)} axes")
+        if self._array.size > MOST_ENTRIES:
+            raise SpaceError(
+                f"gate: expected at most {MOST_ENTRIES} joint choices of {list(self.variables)}, got {self._array.size}"
+            )
+
+    def __and__(self, other: Gate) -> Gate:
+        """The gate that is open where both are open."""
+        return self if other == self else self._joined(other, np.logical_and)
+
+    def __or__(self, other: Gate) -> Gate:
+        """The gate that is open where one of both is open."""
+        return self if other == self else self._joined(other, np.logical_or)
+
+    def _joined(self, other: Gate, function: np.ufunc) -> Gate:
+        names = tuple(dict.fromkeys((*self.variables, *other.variables)))
+        sizes = {name: n for gate in (self, other) for name, n in zip(gate.variables, gate.shape, strict=True)}
+        grid = np.indices([sizes[name] for name in names]).reshape(len(names), -1).T
+        positions = {name: i for i, name in enumerate(names)}
+        is_open = function(self.is_open(positions, grid), other.is_open(positions, grid))
+        return Gate.of(names, is_open.reshape([sizes[name] for name in names]))
+
+    @property
+    def reduced(self) -> Gate | bool:
+        """The gate over those variables alone whose choices matter; whether it is open where none does."""
+        table, names = self._array, list(self.variables)
+        for axis in reversed(range(table.ndim)):
+            first = table.take([0], axis)
+            if (table == first).all():
+                table = first.squeeze(axis)
+                del names[axis]
+        return Gate.of(tuple(names), table) if names else bool(table)
+
+    @classmethod
+    def of(cls, variables: tuple[str, ...], table: npt.NDArray[np.bool_]) -> Gate:
+        """A gate over an array of truth values, one axis for each variable."""
+        return cls(variables, _nested(table.tolist()))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,6 +94,10 @@ class Gate:
         """
         return self._array[tuple(subnets[:, positions[name]] for name in self.variables)]
 
+    def opens(self, chosen: Mapping[str, int]) -> bool:
+        """Whether it is open under the choice indices of its variables."""
+        return bool(self._array[tuple(chosen[name] for name in self.variables)])
+
     @cached_property
     def openings(self) -> npt.NDArray[np.int64]:
         """The joint choices that open it, as choice indices ``[n, variables of the gate]``."""
@@ -66,3 +106,29 @@ class Gate:
     @cached_property
     def _array(self) -> npt.NDArray[np.bool_]:
         return np.array(self.table, dtype=bool)
+
+
+def both(a: Gate | None, b: Gate | None) -> Gate | None:
+    """The gate that is open where two gates are open; what has no gate is always there."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a & b
+
+
+def together(a: Gate | bool, b: Gate | bool) -> Gate | bool:
+    """Where two things are there at once; each always, never, or where a gate is open."""
+    if isinstance(a, bool):
+        return b if a else False
+    return (a if b else False) if isinstance(b, bool) else (a & b).reduced
+
+
+def either(a: Gate | bool, b: Gate | bool) -> Gate | bool:
+    """Where one of two things is there; each always, never, or where a gate is open."""
+    if isinstance(a, bool):
+        return True if a else b
+    return (True if b else a) if isinstance(b, bool) else (a | b).reduced
+
+
+def _nested(values: object) -> Table:
+    """Nested lists of truth values as the tuples of a gate's table."""
+    return tuple(_nested(value) for value in values) if isinstance(values, list) else bool(values)

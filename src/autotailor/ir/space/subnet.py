@@ -138,14 +138,9 @@ def largest(space: Space) -> SubNet:
     return SubNet(space, tuple(v.default for v in space))
 
 
-def _smallest_choice(kind: str, choices: tuple[Choice, ...]) -> int:
-    """Index of the choice that leaves least of the network: most removed, or the smallest size."""
-    return choices.index(max(choices) if kind == "depth" else min(choices))
-
-
 def smallest(space: Space) -> SubNet:
     """Every variable at the choice that leaves least of the network."""
-    return SubNet(space, tuple(_smallest_choice(v.kind, v.choices) for v in space))
+    return SubNet(space, tuple(v.least for v in space))
 
 
 def sample(space: Space, rng: random.Random | np.random.Generator) -> SubNet:

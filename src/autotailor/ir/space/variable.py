@@ -8,17 +8,28 @@ a SubNet keeps them at their default.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-
-import numpy as np
-import numpy.typing as npt
 
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.space.gate import Gate
 
-Choice = int | float
+Number = int | float
+Choice = Number | str
+
+
+def shown(choice: Choice) -> str:
+    """A choice for people: numbers with six digits at most."""
+    return choice if isinstance(choice, str) else f"{choice:g}"
+
+
+def as_shown(written: object) -> str:
+    """A table's cell, a number or a text, as ``shown`` writes the choice."""
+    try:
+        return shown(float(str(written)))
+    except ValueError:
+        return str(written)
 
 
 @dataclass(frozen=True)
@@ -28,10 +39,11 @@ class Variable:
     Attributes:
         name: for people and files: ``resolution``, ``stage3.depth``, ``block7.expand_ratio``.
         kind: what it sets: ``resolution``, ``depth``, ``width``, ``expand_ratio`` ...
-        choices: ordered, distinct; the unmodified network is among them.
+        choices: numbers, rising, or names; distinct; the unmodified network is among them.
         default: index of the unmodified choice.
         gate: open where the variable says something; None where it always does.
         owner: name of the stage or block that it sets something of, ``stem`` or ``head``; empty for the whole network.
+        least: index of the choice that leaves least of the network.
     """
 
     name: str
@@ -40,12 +52,20 @@ class Variable:
     default: int
     gate: Gate | None = None
     owner: str = ""
+    least: int = 0
 
     def __post_init__(self) -> None:
         if len(set(self.choices)) != len(self.choices) or not self.choices:
             raise SpaceError(f"variable {self.name}: choices {self.choices} must be distinct and at least one")
         if not 0 <= self.default < len(self.choices):
             raise SpaceError(f"variable {self.name}: default index {self.default} is outside its choices")
+        if not 0 <= self.least < len(self.choices):
+            raise SpaceError(f"variable {self.name}: index {self.least} of its least choice is outside its choices")
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether neighbouring choices are alike; names are not."""
+        return not any(isinstance(choice, str) for choice in self.choices)
 
     def index(self, choice: Choice) -> int:
         """Index of a choice; raises SpaceError listing the choices when it is none of them."""
@@ -53,6 +73,16 @@ class Variable:
             return self.choices.index(choice)
         except ValueError:
             raise SpaceError(f"variable {self.name}: {choice!r} is none of its choices {list(self.choices)}") from None
+
+    def keeping(self, choices: Sequence[Choice]) -> Variable:
+        """The variable with some of its choices, the unmodified one among them."""
+        places = [self.index(choice) for choice in choices]
+        nearest = min(range(len(places)), key=lambda i: abs(places[i] - self.least))
+        return replace(self, choices=tuple(choices), default=places.index(self.default), least=nearest)
+
+    def read(self, written: object) -> Choice | None:
+        """The choice that a table's cell stands for, a number or a text; None where it is none of the choices."""
+        return next((choice for choice in self.choices if shown(choice) == as_shown(written)), None)
 
 
 @dataclass(frozen=True)
@@ -129,9 +159,9 @@ class Space:
     @property
     def num_distinct(self) -> int:
         """Number of distinct SubNets: choices inside removed blocks do not multiply."""
-        asked = {name for tie in self.ties for name in tie.asked}
-        free = [v for v in self.variables if v.gate is None and v.name not in asked]
-        return math.prod(len(v.choices) for v in free) * math.prod(int(tie.counts.sum()) for tie in self.ties)
+        tied = {variable.name for tie in self.ties for variable in tie.variables}
+        free = [len(v.choices) for v in self.variables if v.name not in tied]
+        return math.prod(free) * math.prod(tie.count for tie in self.ties)
 
     @cached_property
     def ties(self) -> tuple[Tie, ...]:
@@ -142,7 +172,7 @@ class Space:
                 tied = {variable.name, *variable.gate.variables}
                 apart = [group for group in groups if not group & tied]
                 groups = [*apart, tied.union(*(group for group in groups if group & tied))]
-        return tuple(Tie.of(self, [v for v in self.variables if v.name in group]) for group in groups)
+        return tuple(Tie(tuple(v for v in self.variables if v.name in group)) for group in groups)
 
     def completions(self, name: str, chosen: Sequence[int]) -> list[int]:
         """Number of distinct SubNets with each choice of a variable, up to a common factor.
@@ -153,40 +183,67 @@ class Space:
         """
         for tie in self.ties:
             if name in tie.asked:
-                before = tie.asked[: tie.asked.index(name)]
-                left = tie.counts[tuple(chosen[self.positions[other]] for other in before)]
-                return [int(np.sum(counts)) for counts in left]
+                known = zip(self.variables[: self.positions[name]], chosen, strict=False)
+                return tie.completions(name, {variable.name: index for variable, index in known})
         return [1] * len(self[name].choices)
 
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """Variables that gates tie together. Distinct SubNets are counted for each joint choice of what the gates ask.
+    """Variables that gates tie together, whose distinct assignments are counted by elimination.
+
+    A variable behind the last gate that asks it no longer matters: chains of gates are counted as fast as short ones.
 
     Attributes:
-        asked: names of the variables that gates ask, in the space's order.
-        counts: distinct assignments of all variables of the tie, for each joint choice of ``asked``; integers of any
-            length, in the shape of the choices.
+        variables: in the space's order; a gate asks variables that stand before what it gates.
     """
 
-    asked: tuple[str, ...]
-    counts: npt.NDArray[np.object_]
+    variables: tuple[Variable, ...]
 
-    @classmethod
-    def of(cls, space: Space, variables: Sequence[Variable]) -> Tie:
-        """Counts the distinct assignments of some variables of a space."""
-        gates = {variable.name: variable.gate for variable in variables if variable.gate is not None}
-        asked = [v for v in variables if any(v.name in gate.variables for gate in gates.values())]
-        shape = tuple(len(v.choices) for v in asked)
-        rows = np.zeros((math.prod(shape), len(space)), dtype=np.int64)
-        rows[:, [space.positions[v.name] for v in asked]] = np.indices(shape).reshape(len(asked), -1).T
-        counts = np.ones(len(rows), dtype=object)
-        for variable in variables:
-            if variable.gate is None:
-                continue
-            is_open = variable.gate.is_open(space.positions, rows)
-            if variable in asked:  # a closed variable stands at its default
-                counts[~is_open & (rows[:, space.positions[variable.name]] != variable.default)] = 0
-            else:
-                counts[is_open] *= len(variable.choices)
-        return cls(tuple(v.name for v in asked), counts.reshape(shape))
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """Names of the variables that gates ask."""
+        return frozenset(name for v in self.variables if v.gate is not None for name in v.gate.variables)
+
+    @property
+    def count(self) -> int:
+        """Number of distinct assignments."""
+        return self._behind(0, ())
+
+    def completions(self, name: str, chosen: Mapping[str, int]) -> list[int]:
+        """Number of distinct assignments with each choice of a variable that gates ask, under choices before it."""
+        place = next(i for i, variable in enumerate(self.variables) if variable.name == name)
+        known = tuple((each, chosen[each]) for each in self._needed[place])
+        return self._by_choice(place, known)
+
+    @cached_property
+    def _needed(self) -> tuple[tuple[str, ...], ...]:
+        """For each position the variables before it that a gate there or behind it asks."""
+        found: list[tuple[str, ...]] = [()]
+        asked: set[str] = set()
+        for variable in reversed(self.variables):
+            asked = (asked - {variable.name}) | set(variable.gate.variables if variable.gate is not None else ())
+            found.append(tuple(sorted(asked)))
+        return tuple(reversed(found))
+
+    def _behind(self, place: int, known: tuple[tuple[str, int], ...]) -> int:
+        """Distinct assignments of the variables from a position on, under the choices that they ask for."""
+        if place == len(self.variables):
+            return 1
+        if (place, known) not in self._counts:
+            self._counts[place, known] = sum(self._by_choice(place, known))
+        return self._counts[place, known]
+
+    def _by_choice(self, place: int, known: tuple[tuple[str, int], ...]) -> list[int]:
+        """The same for each choice of the variable at the position; where it is closed, its default alone counts."""
+        variable, before = self.variables[place], dict(known)
+        is_open = variable.gate is None or variable.gate.opens(before)
+        found = [0] * len(variable.choices)
+        for index in range(len(found)) if is_open else (variable.default,):
+            chosen = {**before, variable.name: index}
+            found[index] = self._behind(place + 1, tuple((each, chosen[each]) for each in self._needed[place + 1]))
+        return found
+
+    @cached_property
+    def _counts(self) -> dict[tuple[int, tuple[tuple[str, int], ...]], int]:
+        return {}

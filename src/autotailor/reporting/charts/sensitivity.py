@@ -22,7 +22,7 @@ def sensitivity(tables: Tables) -> tuple[Part, ...]:
     variables = list(dict.fromkeys(table["variable"]))
     rows: list[Row] = []
     for row in table.to_dict("records"):
-        drop, error, choice = row["accuracy_drop"], row["standard_error"], f"{float(row['choice']):g}"
+        drop, error, choice = row["accuracy_drop"], row["standard_error"], str(row["choice"])
         kind = str(known.get(row["variable"], "modification"))
         below = sum(other["variable"] == row["variable"] for other in rows) % 2
         at = {"variable": row["variable"], "choice": choice, "kind": kind, "x": drop, "below": below}

@@ -44,11 +44,11 @@ class Part:
     width: float = 1.0
 
 
-def configured(chart: alt.TopLevelMixin, room: str) -> dict[str, Any]:
-    """The specification of Vega-Lite of a chart in the style of autotailor's pages.
+def configured(specification: dict[str, Any], room: str) -> dict[str, Any]:
+    """A specification of Vega-Lite in the style of autotailor's pages.
 
     Args:
-        chart: the chart.
+        specification: what Altair says of a chart; it stays as it is.
         room: pixels across for axes and legend together, an expression of Vega. Vega takes the axes from ``width``
             after it has arranged the legend: columns by ``width`` gave legends a row for which the chart had no height.
     """
@@ -83,10 +83,7 @@ def configured(chart: alt.TopLevelMixin, room: str) -> dict[str, Any]:
         "title": {"color": ink, "fontSize": 13, "anchor": "start", "offset": 10},
         "text": {"color": ink},
     }
-    specification: dict[str, Any] = chart.to_dict(validate=False)
-    specification["config"] = style
-    specification["autosize"] = {"type": "fit-x", "contains": "padding"}
-    return specification
+    return {**specification, "config": style, "autosize": {"type": "fit-x", "contains": "padding"}}
 
 
 def drawn(specification: dict[str, Any]) -> str:
@@ -109,8 +106,9 @@ def embedded(name: str, parts: Sequence[Part], description: str) -> Markup:
 
 def _cell(identity: str, part: Part, description: str) -> Markup:
     label = f"{description}: {part.title}" if part.title else description
-    static = {**configured(part.chart, str(WIDTH * part.width)), "width": WIDTH * part.width}
-    live = {**configured(part.chart, "containerSize()[0]"), "width": "container"}
+    specification = part.chart.to_dict(validate=False)
+    static = {**configured(specification, str(WIDTH * part.width)), "width": WIDTH * part.width}
+    live = {**configured(specification, "containerSize()[0]"), "width": "container"}
     return Markup(
         '<div><p class="chart-title" aria-hidden="true">{title}</p>'
         '<div class="chart" id="{identity}" role="img" aria-label="{label}">{svg}</div>'
@@ -133,7 +131,8 @@ def absent() -> Part:
 def standalone(parts: Sequence[Part]) -> str:
     """A figure as an SVG file of its own, with light colours."""
     charts = [part.chart.properties(width=WIDTH * part.width, title=part.title) for part in parts]
-    specification = configured(alt.hconcat(*charts) if len(charts) > 1 else charts[0], str(WIDTH))
+    chart = alt.hconcat(*charts) if len(charts) > 1 else charts[0]
+    specification = configured(chart.to_dict(validate=False), str(WIDTH))
     specification["autosize"] = "pad"
     specification["background"] = color("card")
     return resolved(drawn(specification))

@@ -36,6 +36,26 @@ def test_folders_of_systems_are_left_out_at_any_depth(root: Path) -> None:
     assert data.load(section(root, labels=False)).fingerprint != before
 
 
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+
+
+def test_a_class_that_another_part_spells_with_other_characters_is_one_class(root: Path, tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    for part, name in (("train", COMPOSED), ("val", DECOMPOSED)):
+        shutil.copytree(root, parts / part)
+        (parts / part / "cat").rename(parts / part / name)
+    found = read_layout("mine", str(parts))
+    assert {listing.classes for listing in found.parts.values()} == {(COMPOSED, "dog")}
+    assert all(path.is_file() for path in found.files())
+
+
+def test_class_folders_whose_names_look_alike_are_refused(root: Path) -> None:
+    for name in (COMPOSED, DECOMPOSED):
+        shutil.copytree(root / "cat", root / name)
+    with pytest.raises(DataError, match=f"two class folders are called {COMPOSED}; .* Move the pictures of one into"):
+        read_layout("mine", str(root))
+
+
 def test_parts_are_found_in_capitals_and_what_lies_beside_them_is_named(
     root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

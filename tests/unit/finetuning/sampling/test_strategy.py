@@ -56,7 +56,7 @@ def test_stages_own_their_blocks(resnet_net: autotailor.SuperNet) -> None:
 
 
 def test_by_size_begins_with_what_leaves_most() -> None:
-    assert by_size(Variable("stage1.depth", "depth", (0, 1, 2), 0)) == (0, 1, 2)
+    assert by_size(Variable("stage1.depth", "depth", (0, 1, 2), 0, least=2)) == (0, 1, 2)
     assert by_size(Variable("stage1.width", "width", (0.5, 0.75, 1.0), 2)) == (2, 1, 0)
 
 

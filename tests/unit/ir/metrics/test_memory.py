@@ -7,12 +7,13 @@ import random
 
 import numpy as np
 import pytest
-from tests.networks import Shuffled, TinyMobileNet, TinyResNet
+from tests.networks import SPACES, Shuffled, TinyMobileNet, TinyResNet
 from torch import nn
 
 import autotailor
 from autotailor.ir.feature import OperatorFeature
-from autotailor.ir.fusion.places import FusedGroup, fuse, group_feature
+from autotailor.ir.fusion.groups import FusedGroup, fuse
+from autotailor.ir.fusion.places import group_feature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph
 from autotailor.ir.metrics import liveness
@@ -91,6 +92,18 @@ def test_it_is_what_walking_through_each_subnet_gives(network: type[nn.Module], 
         placed = [place.feature(subnet) for place in net.places(fusion)]
         expected = weights([f for f in placed if f is not None], resident)
         assert value == pytest.approx(expected + walked(net.slice(subnet), fusion, workspace), rel=1e-9)
+
+
+@pytest.mark.parametrize("fusion", [UNFUSED, NCNN], ids=lambda fusion: fusion.name)
+def test_it_is_that_of_the_alternatives_which_a_subnet_has(fusion: FusionRules) -> None:
+    asked = {**SPACES["resnet"], "alternatives": {"low_rank": [0.5], "depthwise": True}}
+    net = autotailor.compile(TinyResNet(), asked, resolution=32)
+    subnets = some(net)
+    predicted = net.peak_memory(fusion).predict(stack(subnets))
+    for subnet, value in zip(subnets, predicted, strict=True):
+        placed = [place.feature(subnet) for place in net.places(fusion)]
+        expected = weights([f for f in placed if f is not None], {})
+        assert value == pytest.approx(expected + walked(net.slice(subnet), fusion, {}), rel=1e-9)
 
 
 def test_removing_a_block_never_needs_more() -> None:

@@ -46,6 +46,6 @@ def test_other_forms_are_refused(space: object, message: str) -> None:
 
 
 def test_what_is_not_listed_stays_fixed() -> None:
-    assert SpaceRequest.from_config({}) == SpaceRequest(8, (), {"*": ()}, {"*": ()}, {}, ())
+    assert SpaceRequest.from_config({}) == SpaceRequest(8, (), {"*": ()}, {"*": ()}, {}, {}, ())
     assert len(autotailor.compile(networks.make("resnet"), {}, resolution=32).space) == 0
     assert SpaceRequest.from_config(None).resolution is None

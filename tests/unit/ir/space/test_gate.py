@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.space.gate import Gate, Table
+from autotailor.ir.space.gate import Gate, Table, both
 from autotailor.ir.space.subnet import SubNet, canonical, sample
 from autotailor.ir.space.variable import Space, Variable
 
-DEPTH = Variable("stage1.depth", "depth", (0, 1), 0)
+DEPTH = Variable("stage1.depth", "depth", (0, 1), 0, least=1)
 BRANCH = Variable("block1.branch", "branch", (0, 1), 1, Gate(("stage1.depth",), (True, False)))
 INNER = Variable(
     "block1.expand_ratio", "expand_ratio", (2, 3, 4), 2,
@@ -61,8 +61,8 @@ def test_the_canonical_form_of_nested_gates_is_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("variables", "table"),
-    [((), True), (("a", "a"), ((True,),)), (("a", "b"), (True, False)), (tuple("abcd"), ((((True,),),),))],
-    ids=["none", "twice the same", "of one axis", "four"],
+    [((), True), (("a", "a"), ((True,),)), (("a", "b"), (True, False)), (("a",), (True,) * 513)],
+    ids=["none", "twice the same", "of one axis", "of many choices"],
 )
 def test_other_tables_are_refused(variables: tuple[str, ...], table: Table) -> None:
     with pytest.raises(SpaceError, match=r"^gate: expected"):
@@ -81,3 +81,12 @@ def test_other_tables_are_refused(variables: tuple[str, ...], table: Table) -> N
 def test_a_space_refuses_a_gate_over_what_it_lacks(variables: tuple[Variable, ...], message: str) -> None:
     with pytest.raises(SpaceError, match=message):
         Space(variables)
+
+
+def test_two_gates_are_open_together_where_each_is_open() -> None:
+    a, b = Gate(("a",), (True, False)), Gate(("b",), (False, True, True))
+    assert both(None, a) is a
+    assert both(a, None) is a
+    assert a & a is a
+    assert a & b == Gate(("a", "b"), ((False, True, True), (False, False, False)))
+    assert Gate(("a",), (True, True)) & a == a

@@ -18,6 +18,7 @@ from autotailor.ir.dimensions.dimension import Sizes
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.active_weights import plan_active
+from autotailor.ir.execution.kernels import Kernels
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.modules.partial_gradients import PartialGradients
 from autotailor.ir.execution.modules.slices import SliceGradient, Slices
@@ -44,6 +45,7 @@ class ElasticModule(GraphModule):
 
     def __init__(self, elastic: ElasticGraph, logits: bool = False) -> None:
         super().__init__(elastic.graph, logits)
+        self._kernels = Kernels(elastic.original)
         self.elastic = elastic
         self.statistics: Statistics | None = None
         self._collector: Collector | None = None

@@ -10,8 +10,9 @@ import torch.nn.functional as F
 
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.responses import ResponseSums
 from autotailor.ir.execution.schedule import Schedule
-from autotailor.ir.graph import Node
+from autotailor.ir.graph import Node, Weights
 from autotailor.ir.moments import RIDGE, Moments, Reader, taps_of
 from autotailor.ir.operators.rule import Tensor
 
@@ -20,7 +21,7 @@ POSITIONS = 12
 
 
 class MomentCollector(GraphModule):
-    """The unmodified network, which adds up moments while it runs images.
+    """The unmodified network, which adds up moments, and what its alternatives are solved on, while it runs images.
 
     Args:
         elastic: whose readers are asked; those that no variable changes are left out.
@@ -29,13 +30,14 @@ class MomentCollector(GraphModule):
     def __init__(self, elastic: ElasticGraph) -> None:
         super().__init__(elastic.graph)
         self.eval()
-        changed = set(elastic.architecture.rules)
+        changed = set(elastic.architecture.sliced)
         dimensions = elastic.propagation.dimensions
         self._readers: dict[str, list[Reader]] = {}
         for reader in elastic.readers.values():
             axis = dimensions[reader.weight][2 if reader.depthwise else reader.axis]
             if changed & set(axis.atoms()):
                 self._readers.setdefault(reader.tensor, []).append(reader)
+        self._responses = ResponseSums(elastic)
         self._sums: dict[str, Tensor] = {}
         self._samples: dict[str, int] = {}
 
@@ -47,6 +49,7 @@ class MomentCollector(GraphModule):
         for reader in self._readers.get(node.inputs[0], ()) if len(node.inputs) > 1 else ():
             if reader.weight == node.inputs[1]:
                 self._add(reader, values[reader.tensor])
+        self._responses.see(node, values)
         return super()._run(node, values)
 
     def _add(self, reader: Reader, x: Tensor) -> None:
@@ -68,6 +71,10 @@ class MomentCollector(GraphModule):
         steps = [max(1, size // POSITIONS) for size in x.shape[2:4]]
         x = x[:, :, :: steps[0], :: steps[1], :: dilations[0], :: dilations[1]]
         return x.movedim(1, 0).flatten(4, 5).flatten(1, 3)
+
+    def alternatives(self) -> Weights:
+        """Weights of all alternatives, nearest to the unmodified network on the images so far."""
+        return self._responses.solved()
 
     def moments(self, ridge: float = RIDGE) -> Moments:
         """The moments of the images so far."""

@@ -11,6 +11,11 @@ pnnx recognises group normalisation only by the shapes that PyTorch's exporter w
     Reshape(InstanceNormalization(Reshape(x, [-1, groups, 4096]), ones, zeros), [-1, 64, 8, 8])
         ->  Reshape(InstanceNormalization(Reshape(x, [0, groups, -1]), ones, zeros), [1, 64, 8, 8])
 
+pnnx takes the pads in front of the axes also for those behind, and has no layer for means with unequal pads::
+
+    MaxPool(x, pads=[0, 0, 1, 1])                          ->  MaxPool(Pad(x, [0, 0, 1, 1], the lowest number))
+    AveragePool(x, pads=[0, 0, 1, 1], count_include_pad=1) ->  AveragePool(Pad(x, [0, 0, 1, 1], 0.0))
+
 pnnx does not read a Pad that leaves ONNX's defaults out::
 
     Pad(x, pads)  ->  Pad(x, pads, 0.0, mode="constant")
@@ -23,6 +28,8 @@ import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
+from autotailor.profiling.runtimes.ncnn.layers.convolutions import LOWEST, needs_margin
+
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     """Rewrites a model for pnnx in place, and returns it.
@@ -34,7 +41,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     constants = {tensor.name: tensor for tensor in graph.initializer}
     nodes: list[onnx.NodeProto] = []
     for node in graph.node:
-        nodes += _two_axes(node, graph, constants) if node.op_type == "ReduceSum" else [node]
+        nodes += _two_axes(node, graph, constants) if node.op_type == "ReduceSum" else _margin(node, graph)
     del graph.node[:]
     graph.node.extend(nodes)
     _group_shapes(graph, constants)
@@ -66,6 +73,22 @@ def _two_axes(
         axis = _constant(graph, f"{prefix}.axis", axes)
         made.append(helper.make_node("Squeeze", [summed, axis], [node.output[0]], f"{node.name}.squeeze"))
     return made
+
+
+def _margin(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    """Writes unequal pads of a pooling as a Pad in front of it, where the Pad says the same."""
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    if not needs_margin(node.op_type, attributes):
+        return [node]
+    pads, prefix = attributes["pads"], f"{node.output[0]}.margin"
+    begins, ends = pads[: len(pads) // 2], pads[len(pads) // 2 :]
+    amounts = _constant(graph, f"{prefix}.pads", [0, 0, *begins, 0, 0, *ends])
+    number = np.float32(LOWEST if node.op_type == "MaxPool" else 0.0)
+    graph.initializer.append(numpy_helper.from_array(np.array(number), f"{prefix}.value"))
+    pad = helper.make_node("Pad", [node.input[0], amounts, f"{prefix}.value"], [prefix], prefix, mode="constant")
+    node.input[0] = prefix
+    next(attribute for attribute in node.attribute if attribute.name == "pads").ints[:] = [0] * len(pads)
+    return [pad, node]
 
 
 def _pad_defaults(graph: onnx.GraphProto) -> None:

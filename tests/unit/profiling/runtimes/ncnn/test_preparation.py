@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from autotailor.profiling import DeviceConfig, open_runtime
 from onnx_text import HEAD, KERNEL, model_of
@@ -12,8 +14,25 @@ from reference import run
 
 
 def test_a_pad_that_leaves_its_defaults_out_is_converted(tmp_path: Path) -> None:
-    weights = {"w": KERNEL, "fc": np.eye(4, dtype=np.float32), "pads": np.array([0, 0, 1, 1, 0, 0, 2, 1])}
-    model = model_of(f"c = Conv (x, w)  t = Pad (c, pads)  {HEAD}", weights, opset=17)
+    assert_converted("t = Pad (c, pads)", tmp_path, pads=np.array([0, 0, 1, 1, 0, 0, 2, 1]))
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        "t = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 0, 0]> (c)",
+        "t = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [0, 0, 1, 1]> (c)",
+        "t = AveragePool <kernel_shape = [3, 3], pads = [0, 1, 2, 0], count_include_pad = 1> (c)",
+    ],
+)
+def test_unequal_pads_of_a_pooling_are_converted(pool: str, tmp_path: Path) -> None:
+    assert_converted(pool, tmp_path)
+
+
+def assert_converted(body: str, tmp_path: Path, **weights: Any) -> None:
+    """ncnn computes what onnxruntime computes for a convolution c, the body from c to t, and a classifier."""
+    known = {"w": KERNEL, "fc": np.eye(4, dtype=np.float32), **weights}
+    model = model_of(f"c = Conv (x, w)  {body}  {HEAD}", known, opset=17)
     (tmp_path / "pad.onnx").write_bytes(model.SerializeToString())
     runtime = open_runtime(DeviceConfig.from_section({"name": "host"}))
     runtime.convert(tmp_path / "pad.onnx", tmp_path)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
-from autotailor.ir.feature import OperatorFeature, Shape
+from autotailor.ir.feature import OperatorFeature, Shape, freeze_attributes
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes.ncnn.layers.activations import activation
 from autotailor.profiling.runtimes.ncnn.layers.layer import Fragment, Layer, Value, alone, chain, ncnn_shape, writes
 from autotailor.profiling.runtimes.ncnn.layers.views import permute
+
+LOWEST = -3.4028234663852886e38
+"""The lowest number of single precision, which is never the largest of a window."""
 
 
 def window(feature: OperatorFeature, kernel: Shape) -> tuple[Shape, Shape, Shape]:
@@ -40,24 +46,42 @@ def convolution(feature: OperatorFeature) -> Layer:
 
 
 @writes("MaxPool", "AveragePool")
-def pooling(feature: OperatorFeature) -> Layer:
-    """Pooling over a window."""
+def pooling(feature: OperatorFeature) -> Layer | Fragment:
+    """Pooling over a window, behind a Padding where pads before and behind an axis differ (see ``preparation``)."""
     alone(feature)
     kernel = tuple(feature.attribute("kernel_shape"))
     strides, dilations, pads = window(feature, kernel)
+    average = feature.kind == "AveragePool"
+    if needs_margin(feature.kind, dict(feature.attributes)):
+        top, left, bottom, right = pads
+        channels, height, width = ncnn_shape(feature.inputs[0])
+        shape = (channels, height + top + bottom, width + left + right)
+        sides = zip(range(4), (top, bottom, left, right), strict=True)
+        margin = Layer("Padding", (*sides, (4, 0), (5, 0.0 if average else LOWEST), (6, 0)))
+        attributes = freeze_attributes({**dict(feature.attributes), "pads": (0, 0, 0, 0)})
+        inner = pooling(replace(feature, inputs=((1, *shape),), attributes=attributes))
+        assert isinstance(inner, Layer)
+        return chain(feature, (margin, shape), (inner, ncnn_shape(feature.outputs[0])))
     if set(dilations) != {1} or not _pools_alike(feature, kernel, strides, pads):
         raise ProfilingError(
             f"operator {feature.id}: ncnn cannot compute {feature.kind} with the kernel {list(kernel)}, strides "
             f"{list(strides)}, pads {list(pads)} and dilations {list(dilations)} as ONNX does; expected equal pads at "
-            "both ends, no dilation, and windows that all begin within the image"
+            "both ends where a mean leaves them out or windows are rounded up, no dilation, and windows that all begin "
+            "within the image"
         )
-    average = feature.kind == "AveragePool"
     params: list[tuple[int, Value]] = [(0, int(average)), (1, kernel[1]), (11, kernel[0])]
     params += [(12, strides[0]), (13, pads[0]), (2, strides[1]), (3, pads[1])]
     params += [(5, int(not feature.attribute("ceil_mode", 0)))]
     if average:
         params += [(6, int(feature.attribute("count_include_pad", 0)))]
     return Layer("Pooling", tuple(params))
+
+
+def needs_margin(kind: str, attributes: Mapping[str, Any]) -> bool:
+    """Whether a pooling has other pads before than behind an axis that a Pad in front of it can say exactly."""
+    pads = tuple(attributes.get("pads") or ())
+    says_pads = kind == "MaxPool" or (kind == "AveragePool" and bool(attributes.get("count_include_pad", 0)))
+    return says_pads and not attributes.get("ceil_mode", 0) and pads[: len(pads) // 2] != pads[len(pads) // 2 :]
 
 
 def _pools_alike(feature: OperatorFeature, kernel: Shape, strides: Shape, pads: Shape) -> bool:

@@ -1,0 +1,1 @@
+"""What blocks may have in place of their operators."""

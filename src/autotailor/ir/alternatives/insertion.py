@@ -1,0 +1,64 @@
+"""Puts alternatives beside the operators of blocks: branches, and junctions that take one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from autotailor.ir.alternatives.alternative import Branch, alternatives
+from autotailor.ir.blocks.recognition import find_blocks
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.junctions import JUNCTION, ORIGINAL, SOURCES, junctions
+from autotailor.ir.propagation import propagate
+
+Asked = Mapping[str, Sequence[str]]
+"""Kind of alternative to the choices of the kind."""
+
+
+def with_alternatives(graph: Graph, asked_of: Callable[[str, str], Asked]) -> Graph:
+    """The graph with the alternatives of its blocks; the same graph where it has them.
+
+    Args:
+        graph: of the network.
+        asked_of: what is asked for a block of some name and kind.
+    """
+    if junctions(graph):
+        return graph
+    propagation = propagate(graph)
+    static = {part.node for part in propagation.static}
+    asked = {
+        node.name: asked_of(block.name, block.kind)
+        for block in find_blocks(graph, propagation)
+        for node in block.nodes
+        if node.name not in static
+    }
+    nodes: list[Node] = []
+    weights, shapes = dict(graph.weights), dict(graph.shapes)
+    for node in graph.nodes:
+        branches = _branches(graph, node, asked.get(node.name, {}))
+        nodes.extend(_joined(node, branches) if branches else (node,))
+        for branch in branches.values():
+            weights |= branch.weights
+            shapes |= {**branch.shapes, original_of(node.outputs[0]): graph.shapes[node.outputs[0]]}
+    return replace(graph, nodes=tuple(nodes), weights=weights, shapes=shapes)
+
+
+def original_of(tensor: str) -> str:
+    """The name that a tensor of the given network has where a junction writes the tensor."""
+    return f"{tensor}:{ORIGINAL}"
+
+
+def _branches(graph: Graph, node: Node, asked: Asked) -> dict[str, Branch]:
+    fitting = {kind: choices for kind, choices in asked.items() if alternatives()[kind].fits(graph, node)}
+    built = ((kind, alternatives()[kind].build(graph, node, choices)) for kind, choices in fitting.items())
+    return {kind: branch for kind, branch in built if branch is not None}
+
+
+def _joined(node: Node, branches: Mapping[str, Branch]) -> Iterator[Node]:
+    """A node, the branches that may stand in for it, and the junction behind them."""
+    output = node.outputs[0]
+    yield replace(node, outputs=(original_of(output),))
+    for branch in branches.values():
+        yield from branch.nodes
+    sources = (original_of(output), *(branch.output for branch in branches.values()))
+    yield Node(f"{node.name}:junction", JUNCTION, sources, (output,), ((SOURCES, (ORIGINAL, *branches)),))
