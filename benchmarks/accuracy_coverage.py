@@ -7,6 +7,9 @@ fail at the same ones, so that the coverage of one test set is the luck of one d
 and test set are divided anew, ``--divisions`` times; predictors learn from one part and are judged by the other. The
 evaluations are those of ``accuracy_predictor.py`` with the same arguments, and those of the pool on the test set.
 
+With ``--finished DEVICE``, ``--directory`` is a user's project whose run is finished, ``--models`` names its model, and
+``--pictures 100 175`` learns from so many of the pictures and is judged by all others.
+
 For each model, seed, choice of evaluations (random or D-optimal) and number of them, the table has the coverage: its
 mean over divisions, its standard deviation between divisions, and the coverage of the division at hand; further, as
 means over divisions, the mean square of the differences between prediction and measurement up to a shift and what
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +37,8 @@ from autotailor.prediction.design import DRAWN
 from autotailor.statistics import coverage, kendall_tau
 
 
-def rows(network: Network, evaluations: Sequence[int], count: int) -> Iterator[dict[str, Any]]:
-    """One row for each choice and number of evaluations."""
+def rows(network: Network, evaluations: Sequence[int], count: int, pictures: int) -> Iterator[dict[str, Any]]:
+    """One row for each choice and number of evaluations, learnt from so many pictures (0: the validation set)."""
     held, pool = network.drawn
     singles = network_singles(network)
     judged = on_both(network, held)
@@ -45,7 +49,7 @@ def rows(network: Network, evaluations: Sequence[int], count: int) -> Iterator[d
             learnt = on_both(network, [*singles, *chosen])
             found = [
                 judgement(network, division.learnt(learnt), division.learnt(judged), division.judged(judged))
-                for division in divisions(network, count)
+                for division in divisions(network, count, pictures)
             ]
             own = judgement(
                 network, network.outcomes([*singles, *chosen]), network.outcomes(held), network.test_outcomes(held)
@@ -57,6 +61,7 @@ def rows(network: Network, evaluations: Sequence[int], count: int) -> Iterator[d
                 "choice": choice,
                 "evaluations": number,
                 "divisions": count,
+                "pictures": pictures or len(network.data.validation),
                 "coverage": covered,
                 "deviation": np.std([each[0] for each in found], ddof=1),
                 "coverage_at_hand": own[0],
@@ -90,11 +95,12 @@ def main() -> None:
     add_options(parser, pool=200)
     parser.add_argument("--evaluations", type=int, nargs="+", default=[20, 40, 80, 160])
     parser.add_argument("--divisions", type=int, default=20, help="of the base images into two sets")
+    parser.add_argument("--pictures", type=int, nargs="+", default=[0], help="to learn from; 0: those of validation")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_suffix(".csv"))
     arguments = parser.parse_args()
     found: list[dict[str, Any]] = []
-    for network in asked(arguments):
-        for row in rows(network, arguments.evaluations, arguments.divisions):
+    for network, pictures in product(asked(arguments), arguments.pictures):
+        for row in rows(network, arguments.evaluations, arguments.divisions, pictures):
             found.append(row)
             print(pd.DataFrame([row]).round(4).to_string(index=False, header=len(found) == 1), flush=True)
             pd.DataFrame(found).to_csv(arguments.csv, index=False, float_format="%.4f")

@@ -75,7 +75,7 @@ def judge(run: Run, net: SuperNet, members: Sequence[SubNet]) -> Judged:
     wanted = list(dict.fromkeys([*members, *others, net.largest()]))
     calibrator = Calibrator(run.data, run.finetune.calibration)
     evaluator = Evaluator(net.module().eval(), calibrator, run.data.test, run.finetune.workers)
-    right = {subnet: 100.0 * outcome.right for subnet, outcome in evaluator.all(wanted)}
+    right = {subnet: 100.0 * outcome.values for subnet, outcome in evaluator.all(wanted)}
 
     def mean(subnets: Sequence[SubNet]) -> Right:
         found: Right = np.mean([right[subnet] for subnet in subnets], axis=0)

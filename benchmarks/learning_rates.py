@@ -175,7 +175,7 @@ def inherited_accuracies(net: SuperNet, splits: DataSplits, subnets: Sequence[Su
     """Accuracies with inherited weights and recalibrated statistics, percent."""
     module, calibrator = net.module().eval(), Calibrator(splits, CalibrationConfig())
     return [
-        percent(evaluate(module, subnet, splits.validation, calibrator.statistics(module, subnet)).right)
+        percent(evaluate(module, subnet, splits.validation, calibrator.statistics(module, subnet)).values)
         for subnet in subnets
     ]
 

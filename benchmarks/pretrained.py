@@ -71,7 +71,7 @@ def right(net: autotailor.SuperNet, subnet: SubNet, splits: DataSplits) -> tuple
     module = net.module(logits=True).eval()
     statistics = accuracy.Calibrator(splits, CALIBRATION).statistics(module, subnet)
     of_validation, of_test = (
-        percent(evaluate(module, subnet, part, statistics).right) for part in (splits.validation, splits.test)
+        percent(evaluate(module, subnet, part, statistics).values) for part in (splits.validation, splits.test)
     )
     return of_validation, of_test
 

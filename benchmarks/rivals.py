@@ -60,6 +60,7 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.statistics import clustered_mean
+from autotailor.task import find
 
 DEPTH, RESOLUTION, RATIO = "depth", "resolution", "expand_ratio"
 COLUMNS = ("budget", "what", "cost", "images", "validation", "test", "test_behind", "error")
@@ -156,7 +157,7 @@ def tuned_alone(run: Finished, graph: Graph, images: int, frozen: bool = True) -
     modules = [GraphModule(graph, logits=True)]
 
     def lockstep(students: Sequence[nn.Module], sides: Sequence[int], config: polishing.PolishConfig) -> Lockstep:
-        return Lockstep(students, sides, teacher, config)
+        return Lockstep(students, sides, teacher, config, find("classification"))
 
     rate = choose_rate(modules, lockstep, [0], settings, part, mix)
     step = lockstep(modules, [0], settings := replace(settings, lr=rate))

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from autotailor.data.labels import ACCURACY
 from autotailor.fleet.runs import Fleet
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space, Variable
 from autotailor.search import LATENCY, Front, LatencyForecast, Objectives
+from autotailor.task.scores import ACCURACY
 
 MODELS, DEVICES = ("first", "second"), ("host", "phone")
 SHARES = (0.4, 0.8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -21,7 +22,7 @@ from autotailor.profiling import exporting_runtime
 CALIBRATION = CalibrationConfig(images=24, batch_size=24)
 
 
-def supernet(name: str) -> autotailor.SuperNet:
+def supernet(name: str, alternatives: Mapping[str, object] | None = None) -> autotailor.SuperNet:
     """A SuperNet of one of the networks in tests/networks.py or of ``conf/model``, with sorted channels."""
     if name in networks.NETWORKS | networks.MORE_NETWORKS:
         network, space = networks.make(name), networks.SPACES.get(name)
@@ -29,6 +30,7 @@ def supernet(name: str) -> autotailor.SuperNet:
         torch.manual_seed(0)
         model = config.compose(config.conf_folder(), name, "host")["model"]
         network, space = create_network(model["source"], pretrained=False).eval(), model["space"]
+    space = {**space, "alternatives": alternatives} if alternatives else space
     return autotailor.compile(network, space, name=name, resolution=32).sort_channels()
 
 

@@ -39,6 +39,7 @@ from autotailor.finetuning.training.processes.team import Team
 from autotailor.finetuning.training.states.checkpoint import Checkpoint
 from autotailor.finetuning.training.steps import Step
 from autotailor.ir.errors import AutoTailorError
+from autotailor.task import find
 
 FINETUNE = FinetuneConfig(
     epochs=2,
@@ -193,7 +194,7 @@ def broken(processes: int, breaks: bool = True) -> tuple[list[bool], list[bool]]
     group = join(replace(POLISH, processes=processes))
     students = [Breaking(False), Breaking(breaks and group.rank == processes - 1)]
     config = replace(POLISH, processes=processes)
-    step = Lockstep(students, [0, 0], Teacher(smooth(), 0), config)
+    step = Lockstep(students, [0, 0], Teacher(smooth(), 0), config, find("classification"))
     both = nn.ModuleList(students).train()
     images, labels = tiny_data.draw(8, 7)
     batch = Step(group.shard.of(images), group.shard.of(labels), 0.0, np.random.default_rng(0), 1 / group.size)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from autotailor import config, data, logs, search
+from autotailor import config, logs, search, task
 from autotailor.artifacts import digest, read_json
 from autotailor.commands.terminal import say, terminal
 from autotailor.reporting import answer, print_front
@@ -40,7 +40,7 @@ def show(directory: Path) -> None:
     """Reads the artifacts of one model and device."""
     timings = pd.read_csv(directory / "timings.csv")
     configuration = json.loads((directory / "configuration.json").read_text(encoding="utf-8"))
-    summary, score = pd.read_csv(directory / "summary.csv"), data.score(configuration["data"])
+    summary, score = pd.read_csv(directory / "summary.csv"), task.score(configuration["data"])
     cost = search.cost_of_device(configuration["device"])
     print_front(summary, timings, (directory / "report.html").resolve(), score=score, cost=cost, console=terminal())
     found = answer(summary, configuration["device"]["name"], score, cost)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
+import numpy as np
 from torch import nn
 
 import autotailor
@@ -109,7 +110,7 @@ class Methods:
         run, module = self._run, self._run.net.module().eval()
         with deterministic(run.finetune.threads):
             statistics = Calibrator(run.data, run.finetune.calibration).statistics(module, subnet)
-            right = evaluate(module, subnet, run.data.test, statistics).right
+            right = evaluate(module, subnet, run.data.test, statistics).values.astype(np.bool_)
         return self._of_subnet(subnet, validation, right)
 
     def _of_subnet(self, subnet: SubNet, validation: float, right: BoolArray) -> Outcome:
@@ -274,4 +275,4 @@ class Methods:
 
     def _right(self, network: nn.Module, images: EvaluationSet, side: int) -> BoolArray:
         with deterministic(self._run.finetune.threads):
-            return correctness(network, images, side)
+            return correctness(network, images, side).astype(np.bool_)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +61,21 @@ class Network:
         return self.run.data
 
     @cached_property
+    def configuration(self) -> Mapping[str, Any]:
+        """That of its training."""
+        return self.run.configuration
+
+    @property
+    def folder(self) -> Path:
+        """Of the journals."""
+        return self.run.folder
+
+    @property
+    def chance(self) -> float:
+        """Share of right answers that guessing has; 0 where no SubNet guesses."""
+        return 0.0
+
+    @cached_property
     def drawn(self) -> tuple[tuple[SubNet, ...], tuple[SubNet, ...]]:
         """The held-out SubNets and the pool: distinct, uniform over the space."""
         found = sample_distinct(self.net.space, self.held_out + self.pool, np.random.default_rng(0))
@@ -76,12 +92,12 @@ class Network:
     def outcomes(self, subnets: Sequence[SubNet]) -> Outcomes:
         """SubNets as evaluated on the validation set."""
         found = self.on_validation([self.net.largest(), *subnets])
-        return Outcomes.of(self.net.space, subnets, found, self.data.validation.groups)
+        return Outcomes.of(self.net.space, subnets, found, self.data.validation.groups, self.chance)
 
     def test_outcomes(self, subnets: Sequence[SubNet]) -> Outcomes:
         """SubNets as evaluated on the test set."""
         found = self.on_test([self.net.largest(), *subnets])
-        return Outcomes.of(self.net.space, subnets, found, self.data.test.groups)
+        return Outcomes.of(self.net.space, subnets, found, self.data.test.groups, self.chance)
 
     def one_hot(self, subnets: Sequence[SubNet]) -> npt.NDArray[np.float64]:
         """Choices as indicators ``[n, modifications]``."""
@@ -104,9 +120,9 @@ class Network:
         return {subnet.id: known[subnet.id] for subnet in subnets}
 
     def _from_journal(self, subnets: Sequence[SubNet], split: str) -> dict[str, Outcome]:
-        calibration = self.run.configuration["finetune"]["calibration"]
-        section = {**self.run.configuration["sensitivity"], "workers": 1}
+        calibration = self.configuration["finetune"]["calibration"]
+        section = {**self.configuration["sensitivity"], "workers": 1}
         config = sensitivity.SensitivityConfig.from_section(section, calibration)
         images = self.data.validation if split == "validation" else self.data.test
-        journal = self.run.folder / f"{JOURNAL}_{split}.jsonl"
+        journal = self.folder / f"{JOURNAL}_{split}.jsonl"
         return sensitivity.evaluate(self.net, self.data, images, subnets, config, journal, JOURNAL)

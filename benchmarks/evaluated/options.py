@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sampled.variants import VARIANTS
 
+from evaluated.finished import FinishedNetwork
 from evaluated.network import VARIANT, Network
 
 
@@ -20,11 +21,17 @@ def add_options(parser: argparse.ArgumentParser, pool: int) -> None:
     parser.add_argument("--variant", choices=VARIANTS, default=VARIANT, help="of the training, as in sampling.py")
     parser.add_argument("--overrides", nargs="*", default=[], help="of the configuration, such as workers=1")
     parser.add_argument("--directory", type=Path, default=Path("sampling"))
+    parser.add_argument("--finished", metavar="DEVICE", help="--directory is a project whose run is finished")
 
 
 def asked(arguments: argparse.Namespace) -> Iterator[Network]:
     """The SuperNet of each model and seed."""
     sizes, overrides = (arguments.held_out, arguments.pool), tuple(arguments.overrides)
     for model in arguments.models:
+        if arguments.finished:
+            yield FinishedNetwork(
+                arguments.directory.resolve(), model, arguments.seeds[0], *sizes, overrides, device=arguments.finished
+            )
+            continue
         for seed in arguments.seeds:
             yield Network(arguments.directory.resolve(), model, seed, *sizes, overrides, arguments.variant)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.ir.space.link import points_of_log_odds
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.prediction import AccuracyModel, Outcomes, d_optimal, fit, learn
 from autotailor.prediction.functions import groups
@@ -48,8 +49,8 @@ def answers_alone(network: Network, learnt: Sequence[SubNet], asked: Sequence[Su
 def predicted(model: AccuracyModel, asked: Sequence[SubNet]) -> Prediction:
     """Predictions of a model, whose percentages are converted back to log-odds."""
     rows = stack(asked)
-    metric, share = model.metric(), model.metric().predict(rows) / 100
-    errors = model.metric_errors(rows, known_level=True) / (100 * share * (1 - share))
+    metric, floor = model.metric(), 100 * model.observations.floor
+    errors = model.metric_errors(rows, known_level=True) / points_of_log_odds(metric.predict(rows), floor)
     return Prediction(metric.linear(rows) - model.observations.baseline, np.square(errors))
 
 

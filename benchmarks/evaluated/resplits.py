@@ -38,26 +38,26 @@ def on_both(network: Network, subnets: Sequence[SubNet]) -> Outcomes:
     numbers = [np.unique(outcomes.groups, return_inverse=True)[1] for outcomes in (one, other)]
     return replace(
         one,
-        right=np.concatenate([one.right, other.right], axis=1),
+        values=np.concatenate([one.values, other.values], axis=1),
         losses=np.concatenate([one.losses, other.losses], axis=1),
         reference=Outcome(
-            np.concatenate([one.reference.right, other.reference.right]),
+            np.concatenate([one.reference.values, other.reference.values]),
             np.concatenate([one.reference.losses, other.reference.losses]),
         ),
         groups=np.concatenate([numbers[0], numbers[1] + numbers[0].max() + 1]),
     )
 
 
-def divisions(network: Network, count: int) -> Iterator[Division]:
-    """Random divisions of the base images, with as many in the validation set as it has."""
+def divisions(network: Network, count: int, learnt: int = 0) -> Iterator[Division]:
+    """Random divisions of the base images, with ``learnt`` in the validation set; 0: as many as it has."""
     sizes = [len(np.unique(split.groups)) for split in (network.data.validation, network.data.test)]
     random = np.random.default_rng(0)
     for _ in range(count):
-        yield Division(random.permutation(sum(sizes))[: sizes[0]])
+        yield Division(random.permutation(sum(sizes))[: learnt or sizes[0]])
 
 
 def _on(both: Outcomes, kept: npt.NDArray[np.bool_]) -> Outcomes:
-    reference = Outcome(both.reference.right[kept], both.reference.losses[kept])
+    reference = Outcome(both.reference.values[kept], both.reference.losses[kept])
     return replace(
-        both, right=both.right[:, kept], losses=both.losses[:, kept], reference=reference, groups=both.groups[kept]
+        both, values=both.values[:, kept], losses=both.losses[:, kept], reference=reference, groups=both.groups[kept]
     )

@@ -24,6 +24,7 @@ from autotailor.config.run import ModelConfig, SpaceConfig
 from autotailor.data.datasets.folder import FolderConfig
 from autotailor.data.datasets.huggingface import HuggingfaceConfig
 from autotailor.data.datasets.source import SourceConfig
+from autotailor.data.datasets.table import TableConfig
 from autotailor.data.datasets.torchvision import TorchvisionConfig
 from autotailor.data.datasets.webdataset import WebdatasetConfig
 from autotailor.data.digits.config import DigitsConfig
@@ -50,6 +51,7 @@ TYPES = {
 OWN_TABLE = ("pretrain", "space", "sampling")
 DATA = {
     "folder": FolderConfig,
+    "table": TableConfig,
     "source": SourceConfig,
     "huggingface": HuggingfaceConfig,
     "webdataset": WebdatasetConfig,
@@ -59,6 +61,7 @@ DATA = {
 FILES = {"torchvision": "cifar10"}
 DATASETS = (
     ("folder", "pictures in folders", "`kind: folder`."),
+    ("table", "pictures with several labels", "`kind: table`. A CSV file gives 0 or 1 for each label."),
     ("source", "Datasets of your own", "`kind: source`. A function of yours makes PyTorch Datasets."),
     ("huggingface", "a dataset of Hugging Face", "`kind: huggingface`, with the extra `huggingface`."),
     ("webdataset", "WebDataset shards", "`kind: webdataset`, with the extra `webdataset`."),

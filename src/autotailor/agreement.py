@@ -91,7 +91,8 @@ def mismatch(source: str, outputs: int, place: str, classes: tuple[str, ...]) ->
     shown = ", ".join(classes[:5]) + (" ..." if len(classes) > 5 else "")
     return (
         f"the network {source} has {outputs} outputs, the data {place} have {len(classes)} classes ({shown}). Output i "
-        f"is the i-th class by sorted name: take the folders of exactly the {outputs} classes that the network was "
-        f"trained on, or give a network with {len(classes)} outputs (timm:NAME and module:factory make one for a "
-        f"checkpoint with {len(classes)} outputs: set model.weights, or --weights of inspect)"
+        f"is the i-th class, folders by sorted name and columns of a table as they stand: take those of exactly the "
+        f"{outputs} classes that the network was trained on, or give a network with {len(classes)} outputs (timm:NAME "
+        f"and module:factory make one for a checkpoint with {len(classes)} outputs: set model.weights, or --weights of "
+        f"inspect)"
     )

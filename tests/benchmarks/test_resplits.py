@@ -51,7 +51,7 @@ def test_base_images_are_divided_whole_and_anew_each_time(resnet_net: SuperNet) 
         assert len(np.unique(learnt.groups)) == 7
         assert len(np.unique(judged.groups)) == 5
         assert not set(learnt.groups) & set(judged.groups)
-        assert learnt.right.shape[1] + judged.right.shape[1] == 31
+        assert learnt.values.shape[1] + judged.values.shape[1] == 31
         seen.add(tuple(sorted(set(learnt.groups))))
     assert len(seen) > 3
 
@@ -64,7 +64,7 @@ def test_the_division_at_hand_has_the_outcomes_of_both_sets(resnet_net: SuperNet
         (at_hand.learnt(both), network.outcomes(subnets)),
         (at_hand.judged(both), network.test_outcomes(subnets)),
     ):
-        np.testing.assert_array_equal(found.right, expected.right)
+        np.testing.assert_array_equal(found.values, expected.values)
         np.testing.assert_array_equal(found.losses, expected.losses)
         np.testing.assert_array_equal(found.covariance, expected.covariance)
         assert found.baseline == expected.baseline

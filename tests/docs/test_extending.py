@@ -24,17 +24,20 @@ import autotailor
 import checkouts
 import networks
 from autotailor import data, search
+from autotailor.accuracy import evaluation
 from autotailor.data import registry
 from autotailor.finetuning import FinetuneConfig, sampling
 from autotailor.finetuning.loss import make_loss
 from autotailor.finetuning.sampling import strategy
 from autotailor.finetuning.training import optimizers
+from autotailor.ir.alternatives import alternative
 from autotailor.ir.blocks import block
+from autotailor.ir.execution.modules.moments import MomentCollector
 from autotailor.ir.operators import rule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.measurement import summary
 from autotailor.measurement.effort import Effort
-from autotailor.prediction import Measured
+from autotailor.prediction import Measured, Outcome
 from autotailor.profiling import DeviceConfig, energy, fusion_rules
 from autotailor.profiling.runtimes import RUNTIMES, open_runtime
 from autotailor.profiling.transports import TRANSPORTS, open_transport
@@ -43,14 +46,18 @@ from autotailor.reporting.derived_columns import DERIVATIONS
 from autotailor.reporting.html import render
 from autotailor.reporting.inputs import COLUMNS, Tables
 from autotailor.search.metrics import METRICS, Sources, all_metrics
+from autotailor.task import find
+from autotailor.task import registry as tasks
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "extending"
 REGISTRIES: tuple[Any, ...] = (
     registry._FACTORIES,
+    tasks._KINDS,
     strategy.STRATEGIES,
     optimizers._OPTIMIZERS,
     rule.rules._rules,
+    alternative._alternatives,
     block._templates,
     RUNTIMES,
     TRANSPORTS,
@@ -62,7 +69,7 @@ REGISTRIES: tuple[Any, ...] = (
 @pytest.fixture(autouse=True)
 def _registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What an example registers is forgotten after its test."""
-    block.templates(), sampling.names(), data.names()
+    alternative.alternatives(), block.templates(), sampling.names(), data.names(), tasks.names()
     before = [held.copy() for held in REGISTRIES]
     monkeypatch.setattr(energy, "SENSORS", energy.SENSORS)
     yield
@@ -131,6 +138,22 @@ def test_a_template_names_its_blocks_and_their_variables() -> None:
     assert [variable.name for variable in net.space.variables] == ["block1.expand_ratio"]
 
 
+def test_an_alternative_is_a_choice_of_its_block() -> None:
+    run("alternative.md")
+    space = {"blocks": {}, "alternatives": {"pixel": True}}
+    net = autotailor.compile(Triple(), space, resolution=16)
+    assert [(v.name, v.choices) for v in net.space] == [("block1.operator", ("original", "pixel"))]
+    collector, images = MomentCollector(net.elastic), torch.rand(32, *net.input_shape[1:])
+    with torch.no_grad():
+        wanted = collector(images)
+    solved = net.with_weights(collector.alternatives())
+    subnet = SubNet.from_assignment(net.space, {"block1.operator": "pixel"})
+    far, near = ((each.build(subnet)(images) - wanted).square().mean() for each in (net, solved))
+    assert near < far
+    macs = net.macs()
+    assert macs.predict(subnet.to_array()) < macs.predict(net.largest().to_array())
+
+
 def test_a_fusion_rule_of_the_configuration_holds_for_its_device() -> None:
     section = yaml.safe_load(example("fusion.md", "yaml"))["fusion"]
     rules = open_runtime(DeviceConfig("mine", runtime="onnxruntime", fusion=section)).fusion
@@ -194,6 +217,16 @@ def test_a_dataset_is_loaded_by_its_name() -> None:
     assert data.classes({"name": "colours"}) == ("red", "green", "blue")
 
 
+def test_a_task_judges_and_is_found_by_its_name() -> None:
+    run("task.md")
+    found = find("grades")
+    outputs, grades = torch.tensor([[9.0, 0, 0], [0, 9.0, 0], [0, 0, 9.0]]), torch.tensor([0, 0, 0])
+    assert found.judge(outputs, grades).values.tolist() == [1.0, 0.5, 0.0]
+    assert found.chance(np.array([0, 0, 1, 1])) == pytest.approx(0.5)
+    outcome = evaluation.outcome([found.judge(outputs, grades)])
+    assert Outcome.unpacked(*outcome.packed(), 3).values.tolist() == [1.0, 0.5, 0.0]
+
+
 def test_a_strategy_draws_by_its_name() -> None:
     run("sampling.md")
     net = autotailor.compile(Triple(), resolution=16)
@@ -215,7 +248,7 @@ def test_a_loss_takes_the_place_of_distillation(monkeypatch: pytest.MonkeyPatch)
     vars(mine).update(run("loss.md"))
     monkeypatch.setitem(sys.modules, "losses_of_mine", mine)
     config = FinetuneConfig(epochs=1, loss="losses_of_mine:agreement", label_smoothing=0.0)
-    loss = make_loss(config, 3, independent=False)
+    loss = make_loss(config, find("classification"), 3, independent=False)
     logits = torch.zeros(2, 3, requires_grad=True)
     trusted, others = torch.eye(3)[:2], torch.eye(3)[[2, 2]]
     labels = torch.tensor([0, 1])

@@ -61,7 +61,7 @@ def test_the_original_network_agrees_with_itself_and_its_subnets_mostly(results:
 
 def test_a_person_reads_of_agreement(project: Path, results: Path) -> None:
     said = (project / "said.txt").read_text()
-    assert "whether the original network classifies these pictures well cannot be checked" in said
+    assert "whether the original network knows these pictures well cannot be checked" in said
     assert "agreement predicted against measured" in said
     assert not re.findall(r"(?m)^(?!.*(?:/|\.csv)).*accurac.*$", said)
     assert "agreement is the share of the pictures" in (results / "host" / "report.html").read_text(encoding="utf-8")

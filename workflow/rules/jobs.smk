@@ -9,7 +9,7 @@ EXPORT = "{export}"
 COSTS = {
     device: search.cost_of_device(of_device(device)["device"]) for device in DEVICES
 }
-SCORES = {model: data.score(of_model(model)["data"]) for model in MODELS}
+SCORES = {model: task.score(of_model(model)["data"]) for model in MODELS}
 MEASURED = [device for device in DEVICES if COSTS[device].is_measured]
 
 

@@ -1,6 +1,6 @@
 """The configuration sections that a rule depends on, with the digests of what the sections name."""
 
-from autotailor import contents, data, search
+from autotailor import contents, data, search, task
 from autotailor.finetuning.joint import before_race
 from autotailor.pool.config import PoolConfig
 

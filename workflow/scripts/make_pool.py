@@ -27,7 +27,7 @@ with stage(snakemake) as this:
     )
     splits = data.load(this.params["data"])
     this.uses(splits, "train", "validation", "test")
-    origin = making.origin_of(snakemake.wildcards.model, device, config, splits.preparation)
+    origin = making.origin_of(snakemake.wildcards.model, device, config, splits.preparation, splits.test.task)
     module = net.module().eval().to(resolve(this.params["accelerator"]))
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     export = making.exporter(net, module, splits, calibration, this.work / "members")

@@ -4,7 +4,7 @@ import pandas as pd
 import torch
 from stage import stage
 
-from autotailor import artifacts, data, finetuning
+from autotailor import artifacts, data, finetuning, task
 from autotailor.compiler.sources.network import create_network
 from autotailor.compiler.sources.outputs import take_output
 
@@ -23,4 +23,4 @@ with stage(snakemake) as this:
         with artifacts.atomic(snakemake.output.history) as path:
             pd.DataFrame(result.history).to_csv(path, index=False)
         artifacts.write_json(snakemake.output.metrics, result.metrics)
-        this.tell(f"{splits.score.name} {result.metrics['validation_accuracy']:.1f} % on the validation set")
+        this.tell(f"{task.score_of(splits).name} {result.metrics['validation_accuracy']:.1f} % on the validation set")

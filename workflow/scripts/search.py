@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, prediction, profiling, search, sensitivity
+from autotailor import accuracy, artifacts, data, prediction, profiling, search, sensitivity, task
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -16,7 +16,7 @@ with stage(snakemake) as this:
         search.cost_of_device(this.params["runtime"]),
         search.SearchConfig.from_section(this.params["search"]),
     )
-    budgets, model = this.params["budgets"], None
+    budgets, model, rounds = this.params["budgets"], None, None
     if kind.is_measured:
         device = profiling.DeviceConfig.from_section(this.params["runtime"])
         fusion = profiling.fusion_rules(device)
@@ -34,7 +34,7 @@ with stage(snakemake) as this:
     this.uses(splits, "validation")
     settings = sensitivity.SensitivityConfig.from_section(this.params["sensitivity"], this.params["calibration"])
     images = sensitivity.learnt_from(splits, settings)
-    chance = prediction.guessed(images.labels)
+    chance = task.of(images).chance(images.labels)
     known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups, chance)
     if settings.evaluations:
         journal = this.work / "evaluations.jsonl"
@@ -61,14 +61,18 @@ with stage(snakemake) as this:
     if images is splits.validation:
         measure = partial(measure, known=known)
     else:
-        evaluated = search.undominated(cost, known.subnets, known.right.mean(axis=1))
+        evaluated = search.undominated(cost, known.subnets, known.values.mean(axis=1))
     result = search.search(objectives, config)
-    result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick), slow)
     choice = search.choose(objectives, result.front, budgets, measure, config, forecast, further, evaluated)
     choice.write(Path(snakemake.output.candidates))
+    regret = rounds.remaining(choice.subnets) if rounds else {}
+    result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick), regret, slow)
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)
     if slow:
-        this.tell(f"left out, because never faster here: {', '.join(f'{m.variable} = {m.choice}' for m in slow)}")
+        this.tell(f"left out, because never faster here: {', '.join(f'{m.choice} of {m.variable}' for m in slow)}")
     this.tell(f"{len(result.front.indices):,} SubNets on the front")
+    if regret:
+        said = ", ".join(f"{name} {points:.1f}" for name, points in regret.items())
+        this.tell(f"points by which another SubNet is expected to be better: {said}")
     this.run.metrics(result.metrics())

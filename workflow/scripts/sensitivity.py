@@ -3,7 +3,7 @@
 import autotailor
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, prediction, sensitivity
+from autotailor import accuracy, artifacts, data, prediction, sensitivity, task
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -20,6 +20,5 @@ with stage(snakemake) as this:
     baseline = {"accuracy": result.baseline, "standard_error": result.baseline_standard_error, "set": "validation"}
     artifacts.write_json(snakemake.output.baseline, baseline)
     this.run.metrics({"baseline_accuracy": result.baseline})
-    this.tell(
-        f"{len(outcomes.subnets) + 1} SubNets evaluated; {splits.score.name} of the largest {result.baseline:.1f} %"
-    )
+    name = task.score_of(splits).name
+    this.tell(f"{len(outcomes.subnets) + 1} SubNets evaluated; {name} of the largest {result.baseline:.1f} %")

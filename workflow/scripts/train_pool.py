@@ -6,7 +6,7 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, search
+from autotailor import accuracy, artifacts, data, search, task
 from autotailor.finetuning import FinetuneConfig, joint
 from autotailor.pool.members import members_of
 
@@ -25,4 +25,4 @@ with stage(snakemake) as this:
             pd.DataFrame(result.history).to_csv(path, index=False)
         artifacts.write_json(snakemake.output.training, result.document())
         this.run.metrics(result.metrics())
-        this.tell(result.said(splits.score.name))
+        this.tell(result.said(task.score_of(splits).name))

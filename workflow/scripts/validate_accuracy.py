@@ -4,7 +4,7 @@ import autotailor
 import pandas as pd
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, prediction, sensitivity, statistics
+from autotailor import accuracy, artifacts, data, prediction, sensitivity, statistics, task
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -15,7 +15,7 @@ with stage(snakemake) as this:
     config = sensitivity.SensitivityConfig.from_section(this.params["sensitivity"], this.params["calibration"])
     if config.evaluations:
         images = sensitivity.learnt_from(splits, config)
-        chance = prediction.guessed(images.labels)
+        chance = task.of(images).chance(images.labels)
         known = prediction.read_outcomes(snakemake.input.evaluations, net.space, images.groups, chance)
         predictor = prediction.fit(known, net.macs())
     else:
@@ -29,4 +29,4 @@ with stage(snakemake) as this:
     tau = statistics.kendall_tau(table["predicted"], table["measured"])
     this.run.metrics({"kendall_tau": tau})
     said = statistics.kendall_tau_text(tau)
-    this.tell(f"{splits.score.name} predicted against measured, {len(table)} SubNets: Kendall's tau {said}")
+    this.tell(f"{task.score_of(splits).name} predicted against measured, {len(table)} SubNets: Kendall's tau {said}")

@@ -96,13 +96,16 @@ class Calibrator:
     def _collect(self, module: ElasticModule, subnet: SubNet, stored: bool) -> Statistics:
         module.activate(subnet)
         resolution, device = resolution_of(subnet), device_of(module)
-        batches = self.images_on(device)
-        if not stored and not module.elastic.recalibrated:
-            batches = batches[:1]  # whatever is seen, the given statistics stay
+        batches = self.images_on(device) if stored else self.images_for(module)
         with module.collecting(stored) as collector:
             for images in batches:
                 module(as_input(images, device, resolution))
         return collector.statistics()
+
+    def images_for(self, module: ElasticModule) -> list[torch.Tensor]:
+        """The calibration images of SubNets; the first batch alone where the given statistics stay whatever is seen."""
+        batches = self.images_on(device_of(module))
+        return batches if module.elastic.recalibrated else batches[:1]
 
     def images_on(self, device: torch.device) -> list[torch.Tensor]:
         """The calibration images on a device, batch by batch; an accelerator keeps them from the first SubNet on."""

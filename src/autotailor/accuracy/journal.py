@@ -16,7 +16,7 @@ SCHEMA = 2
 
 
 class Journal:
-    """Answers and losses of each SubNet id, image by image.
+    """Values and losses of each SubNet id, image by image.
 
     The first line holds the version and a fingerprint of everything that the results depend on. A journal with another
     version or fingerprint is emptied, with a warning. A last line that was cut off is dropped.
@@ -54,13 +54,13 @@ class Journal:
         return kept
 
     def get(self, subnet: str) -> Outcome | None:
-        """Answers and losses of a SubNet; None where the SubNet has not been evaluated."""
+        """Values and losses of a SubNet; None where the SubNet has not been evaluated."""
         return self._known.get(subnet)
 
     def add(self, subnet: str, outcome: Outcome) -> None:
-        """Appends one SubNet's answers and losses, and waits until the line is on the disk."""
-        right, losses = outcome.packed()
-        line = json.dumps({"subnet": subnet, "images": len(outcome.right), "right": right, "losses": losses})
+        """Appends one SubNet's values and losses, and waits until the line is on the disk."""
+        values, losses = outcome.packed()
+        line = json.dumps({"subnet": subnet, "images": len(outcome.values), "right": values, "losses": losses})
         with self.path.open("a", encoding="utf-8") as stream:
             stream.write(f"{line}\n")
             stream.flush()

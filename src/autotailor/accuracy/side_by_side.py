@@ -20,6 +20,7 @@ from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.space.subnet import SubNet
 from autotailor.prediction.evaluations.outcome import Outcome
+from autotailor.task.registry import of
 
 
 class Evaluator:
@@ -89,11 +90,11 @@ class Evaluator:
 
     def _group(self, view: ElasticModule, prepared: Sequence[PreparedSubNet], steps: Sequence[Steps]) -> list[Outcome]:
         """Answers and losses of the SubNets of one group, in their order."""
-        calibration = self._calibrator.images_on(self._device)
+        calibration = self._calibrator.images_for(view)
         largest = max(min(self._batch_size, len(self._images)), *(len(images) for images in calibration))
         visits = plan(grow(steps), self._memory, largest)
         tour = Tour(view, prepared, visits)
         statistics = tour.statistics(calibration)
-        outcomes = tour.outcomes(self._images.batches(self._batch_size), statistics)
+        outcomes = tour.outcomes(self._images.batches(self._batch_size), statistics, of(self._images))
         by_subnet = {i: found for visit, found in zip(visits, outcomes, strict=True) for i in visit.subnets}
         return [by_subnet[i] for i in range(len(prepared))]

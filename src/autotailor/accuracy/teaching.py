@@ -20,16 +20,16 @@ from autotailor.ir.supernet import SuperNet, load_supernet
 
 
 class AnsweredSet(EvaluationSet):
-    """An evaluation set whose labels are the answers of a network.
+    """An evaluation set whose targets are the answers of a network.
 
     Args:
         images: the evaluation set without labels.
-        answers: class of each image, ``[n]``.
+        answers: to each image (``Task.answers``).
     """
 
     def __init__(self, images: EvaluationSet, answers: npt.NDArray[np.int64]) -> None:
         self._images = images
-        self.labels, self.groups = answers, images.groups
+        self.labels, self.groups, self.task = answers, images.groups, images.task
 
     def part(self, positions: npt.NDArray[np.int64]) -> EvaluationSet:
         """See EvaluationSet."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from autotailor.finetuning.joint import before_race
 from autotailor.stages import STAGES
+from autotailor.task.registry import of_section
 
 SOME = 7
 """Classes with which a loss is tried where their number is not known yet."""
@@ -32,17 +33,19 @@ def check_named_code(config: Mapping[str, Any]) -> None:
         TrainingError: a teacher cannot be made or has other classes than the network, or the loss does not return what
             training needs.
     """
+    task, side = of_section(config["data"]), config["data"]["resolution"]
     for section, source in _teachers(config).items():
         from autotailor.finetuning.external_teacher import check_teacher
 
-        check_teacher(source, _classes(config), config["data"]["resolution"], f"{section}.teacher")
+        check_teacher(source, task, _classes(config), side, f"{section}.teacher")
     if config["finetune"].get("loss"):
         from autotailor import data
         from autotailor.finetuning.config import FinetuneConfig
         from autotailor.finetuning.loss import make_loss
 
         finetune = FinetuneConfig.from_section(config["finetune"])
-        make_loss(finetune, _classes(config) or SOME, independent=False, labelled=data.has_labels(config["data"]))
+        classes, labelled = _classes(config) or SOME, data.has_labels(config["data"])
+        make_loss(finetune, task, classes, independent=False, labelled=labelled)
 
 
 def fetch_teachers(config: Mapping[str, Any], rules: Collection[str]) -> None:
@@ -59,7 +62,9 @@ def fetch_teachers(config: Mapping[str, Any], rules: Collection[str]) -> None:
         if source.startswith("timm:") and not set(rules).isdisjoint(_taught(config, section)):
             from autotailor.finetuning.external_teacher import fetch_teacher
 
-            fetch_teacher(source, _classes(config), config["data"]["resolution"], f"{section}.teacher")
+            fetch_teacher(
+                source, of_section(config["data"]), _classes(config), config["data"]["resolution"], f"{section}.teacher"
+            )
 
 
 def _taught(config: Mapping[str, Any], section: str) -> tuple[str, ...]:

@@ -70,7 +70,8 @@ class SpaceConfig(Section, of="model.space", error=ConfigError):
             blocks have.
         alternatives: what may stand in for the maps of blocks, by kind. ``low_rank: [0.75, 0.5]`` offers pairs of
             factors that take these shares of a map's multiply-accumulates, ``depthwise: true`` a depthwise convolution
-            with a map of single pixels behind it for each dense convolution.
+            with a map of single pixels behind it for each dense convolution. Under ``blocks`` they stand by kind or
+            name of block, in place of those for all.
         skip: variables that are left out, as shell patterns (``"stem.*"``).
     """
 

@@ -38,7 +38,13 @@ def check_splits(name: str, splits: object) -> None:
                 f"give it two at least, or larger shares of the pictures in data.fractions"
             )
         least, most = int(images.labels.min()), int(images.labels.max())
-        if splits.labelled and not 0 <= least <= most < splits.num_classes:
+        if images.labels.ndim == 2:
+            if splits.labelled and not (0 <= least <= most <= 1 and images.labels.shape[1] == splits.num_classes):
+                raise DataError(
+                    f"dataset {name!r}: labels of {part} are {list(images.labels.shape)} numbers from {least} to "
+                    f"{most}, expected 0 or 1 for each of {splits.num_classes} classes (num_classes)"
+                )
+        elif splits.labelled and not 0 <= least <= most < splits.num_classes:
             raise DataError(
                 f"dataset {name!r}: labels of {part} are from {least} to {most}, expected numbers of classes from 0 to "
                 f"{splits.num_classes - 1} (num_classes is {splits.num_classes})"
@@ -58,7 +64,7 @@ def checked(batches: Iterator[Batch]) -> Iterator[Batch]:
         if not (whole or shares) or len(labels) != len(images):
             raise DataError(
                 f"labels of {len(images)} training images are {_said(labels)}, expected an int64 tensor "
-                f"[{len(images)}] with the number of each image's class"
+                f"[{len(images)}] with the number of each image's class, or a float tensor with a share of each class"
             )
         yield images, labels
 

@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional
 
 from autotailor.data.errors import DataError
-from autotailor.data.labels import ACCURACY, AGREEMENT, UNKNOWN, Score
+from autotailor.data.labels import CLASSIFICATION, UNKNOWN
 from autotailor.data.preparation import Preparation
 
 Batch = tuple[torch.Tensor, torch.Tensor]
@@ -59,7 +59,8 @@ class TrainStream(ABC):
             start: number of batches to skip, for resuming inside an epoch.
 
         Yields:
-            Normalised images float32 ``[b, 3, R, R]`` and labels int64 ``[b]``.
+            Normalised images float32 ``[b, 3, R, R]`` and labels int64 ``[b]``, or a share of each class, float32
+            ``[b, classes]``.
         """
 
     def shards(self, epoch: int, batch_size: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Batch]:
@@ -85,11 +86,14 @@ class TrainStream(ABC):
 class EvaluationSet(ABC):
     """A fixed list of images; ``groups[i]`` is the number of the base image that image i was made from.
 
-    A label is ``UNKNOWN`` where the image has none; ``accuracy.with_labels`` takes the original network's answers.
+    A label is the class of an image, or what else the task of the images says (``autotailor.task``): labels have a row
+    for each image. It is ``UNKNOWN`` where the image has none; ``accuracy.with_labels`` takes the original network's
+    answers.
     """
 
     labels: npt.NDArray[np.int64]
     groups: npt.NDArray[np.int64]
+    task: str = CLASSIFICATION
 
     def __len__(self) -> int:
         """Number of images."""
@@ -97,7 +101,7 @@ class EvaluationSet(ABC):
 
     @abstractmethod
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """All images in their fixed order: normalised float32 ``[b, 3, R, R]``, labels int64 ``[b]``."""
+        """All images in their fixed order: normalised float32 ``[b, 3, R, R]``, and their labels, int64."""
 
     def part(self, positions: npt.NDArray[np.int64]) -> EvaluationSet:
         """The images at rising positions as a set of their own; here the whole set is read once, and they are kept."""
@@ -114,7 +118,8 @@ class DataSplits:
 
     Attributes:
         name: of the dataset, as in its configuration.
-        num_classes: labels are 0 .. num_classes - 1; 0 where no image has a label.
+        num_classes: number of classes, whose labels are 0 .. num_classes - 1, or which are right or wrong each; 0 where
+            no image has a label.
         resolution: height and width R of every image, pixels.
         train, validation, test: sensitivity and search use validation; reported accuracies come from test.
         mean, std: for each channel, already applied to the images: (pixel in 0..1 - mean) / std.
@@ -147,17 +152,14 @@ class DataSplits:
         shape = (self.resolution, self.mean, self.std, self.crop, self.interpolation)
         return Preparation(*shape, classes=self.classes, background=self.background)
 
-    @property
-    def score(self) -> Score:
-        """The name of the share of right answers."""
-        return ACCURACY if self.labelled else AGREEMENT
-
 
 class TensorEvaluationSet(EvaluationSet):
     """An evaluation set in memory."""
 
-    def __init__(self, images: torch.Tensor, labels: npt.ArrayLike, groups: npt.ArrayLike) -> None:
-        self.images = images
+    def __init__(
+        self, images: torch.Tensor, labels: npt.ArrayLike, groups: npt.ArrayLike, task: str = CLASSIFICATION
+    ) -> None:
+        self.images, self.task = images, task
         self.labels = np.asarray(labels, dtype=np.int64)
         self.groups = np.asarray(groups, dtype=np.int64)
         if not len(images) == len(self.labels) == len(self.groups):
@@ -169,7 +171,7 @@ class TensorEvaluationSet(EvaluationSet):
     def part(self, positions: npt.NDArray[np.int64]) -> EvaluationSet:
         """See EvaluationSet."""
         images = self.images[torch.from_numpy(positions)]
-        return TensorEvaluationSet(images, self.labels[positions], self.groups[positions])
+        return TensorEvaluationSet(images, self.labels[positions], self.groups[positions], self.task)
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""
@@ -186,7 +188,7 @@ def kept(images: EvaluationSet, positions: npt.NDArray[np.int64]) -> TensorEvalu
         inside = positions[(positions >= first) & (positions < first + len(batch))] - first
         chosen.append(batch[torch.from_numpy(inside)])
         first += len(batch)
-    return TensorEvaluationSet(torch.cat(chosen), images.labels[positions], images.groups[positions])
+    return TensorEvaluationSet(torch.cat(chosen), images.labels[positions], images.groups[positions], images.task)
 
 
 def check_batches(batch_size: int, epoch: int = 0, start: int = 0) -> None:

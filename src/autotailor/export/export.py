@@ -24,6 +24,8 @@ from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.graph import Graph
 from autotailor.profiling.runtimes.stopped import StoppedError
+from autotailor.task.interface import Task
+from autotailor.task.registry import of
 
 if TYPE_CHECKING:
     from autotailor.profiling.runtimes import Runtime
@@ -72,17 +74,17 @@ def export(
     import onnxruntime
 
     directory.mkdir(parents=True, exist_ok=True)
-    images = first_images(network.graph, evaluation)
+    images, task = first_images(network.graph, evaluation), of(evaluation)
     with torch.no_grad():
         reference: Array = network.reference(torch.from_numpy(images)).numpy()
     onnx.save(to_onnx(network.graph, names=network.net.names), str(directory / ONNX))
     save_program(GraphModule(network.graph).eval(), images, directory / TORCH)
     comparisons = [
-        compare(ONNX, "onnxruntime", onnxruntime.__version__, run_onnx(directory / ONNX), images, reference),
-        compare(TORCH, "torch", torch.__version__, run_exported_program(directory / TORCH), images, reference),
+        compare(ONNX, "onnxruntime", onnxruntime.__version__, run_onnx(directory / ONNX), images, reference, task),
+        compare(TORCH, "torch", torch.__version__, run_exported_program(directory / TORCH), images, reference, task),
     ]
-    comparisons += _as_given(network, directory, images)
-    converted, reason = _converted(network, runtime, directory, images, reference, needed, tolerance)
+    comparisons += _as_given(network, directory, images, task)
+    converted, reason = _converted(network, runtime, directory, images, reference, task, needed, tolerance)
     verification = Verification(
         subnet=network.subnet.id,
         tolerance=tolerance,
@@ -103,7 +105,7 @@ def export(
     return verification
 
 
-def _as_given(network: Deployable, directory: Path, images: Array) -> list[Comparison]:
+def _as_given(network: Deployable, directory: Path, images: Array, task: Task) -> list[Comparison]:
     """Writes the ONNX file that takes the given file's image, where that is another, and compares it."""
     import onnxruntime
 
@@ -116,7 +118,7 @@ def _as_given(network: Deployable, directory: Path, images: Array) -> list[Compa
         reference: Array = network.reference(torch.from_numpy(given.seen(images))).numpy()
     run = run_onnx(path)
     version = onnxruntime.__version__
-    return [compare(GIVEN, "onnxruntime", version, lambda x: run(given.taken(x)), images, reference)]
+    return [compare(GIVEN, "onnxruntime", version, lambda x: run(given.taken(x)), images, reference, task)]
 
 
 def _converted(
@@ -125,6 +127,7 @@ def _converted(
     directory: Path,
     images: Array,
     reference: Array,
+    task: Task,
     needed: bool,
     tolerance: float,
 ) -> tuple[tuple[Comparison, ...], str]:
@@ -141,7 +144,7 @@ def _converted(
     try:
         runtime.convert(directory / ONNX, directory)
         runtime.name_blobs(directory, *network.net.names)
-        found = compare(name, runtime.name, version, lambda x: runtime.run(directory, x), images, reference)
+        found = compare(name, runtime.name, version, lambda x: runtime.run(directory, x), images, reference, task)
         if needed or found.max_relative_error <= tolerance:
             return (found,), ""
         reason = f"{name} differs from {network.source} by a relative error of {found.max_relative_error:.2e}"

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from autotailor.task.interface import Task
+
 Array = npt.NDArray[np.float32]
 Runner = Callable[[Array], Array]
 
@@ -20,7 +22,8 @@ Runner = Callable[[Array], Array]
 class Comparison:
     """One exported file's outputs against the SuperNet's.
 
-    ``max_relative_error`` is max |y - reference| / max |reference| over all images and classes.
+    ``max_relative_error`` is max |y - reference| / max |reference| over all images and outputs; ``same_predictions`` is
+    how far both say the same, 0 to 1 (``Task.agree``).
     """
 
     file: str
@@ -64,16 +67,18 @@ class Verification:
         return {f"max_relative_error_{c.runtime}": c.max_relative_error for c in self.comparisons}
 
 
-def compare(file: str, runtime: str, version: str, run: Runner, images: Array, reference: Array) -> Comparison:
-    """Runs images through one exported file and compares its logits with the reference."""
-    logits = run(images)
+def compare(
+    file: str, runtime: str, version: str, run: Runner, images: Array, reference: Array, task: Task
+) -> Comparison:
+    """Runs images through one exported file and compares its outputs with the reference."""
+    outputs = run(images)
     scale = float(np.abs(reference).max())
     return Comparison(
         file=file,
         runtime=runtime,
         version=version,
-        max_relative_error=float(np.abs(logits - reference).max()) / max(scale, 1e-30),
-        same_predictions=float((logits.argmax(1) == reference.argmax(1)).mean()),
+        max_relative_error=float(np.abs(outputs - reference).max()) / max(scale, 1e-30),
+        same_predictions=float(task.agree(torch.from_numpy(outputs), torch.from_numpy(reference)).double().mean()),
     )
 
 

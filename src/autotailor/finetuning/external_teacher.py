@@ -20,6 +20,8 @@ from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.pretraining import check_outputs
 from autotailor.ir.errors import GraphError
 from autotailor.ir.supernet import SuperNet
+from autotailor.task.interface import Task
+from autotailor.task.registry import of
 
 KEY = "finetune.teacher"
 
@@ -93,13 +95,13 @@ def load_teacher(source: str, data: DataSplits, device: torch.device | None = No
         network = Renormalised(network, data, tuple(wanted["mean"]), tuple(wanted["std"])).eval()
     network.to(device or torch.device("cpu"))
     try:
-        side = _fitting(network, wanted, data.num_classes, data.resolution, f"data {data.name}")
+        side = _fitting(network, wanted, of(data), data.num_classes, data.resolution, f"data {data.name}")
     except TrainingError as error:
         raise TrainingError(f"{name}: {error}") from error
     return Teacher(network, 0 if side == data.resolution else side, name)
 
 
-def check_teacher(source: str, classes: int | None, resolution: int, key: str = KEY) -> None:
+def check_teacher(source: str, task: Task, classes: int | None, resolution: int, key: str = KEY) -> None:
     """Refuses a teacher that cannot be made or that has other classes than the data, before the data are read.
 
     Weights of timm may have to be fetched, so that a network of timm is only asked for its classes; ``fetch_teacher``
@@ -107,6 +109,7 @@ def check_teacher(source: str, classes: int | None, resolution: int, key: str = 
 
     Args:
         source: ``timm:NAME`` or ``module:factory``.
+        task: of the data.
         classes: number of classes of the data; None where it is not known yet.
         resolution: side of the data's images in pixels.
         key: of the configuration that names the source, for messages.
@@ -123,14 +126,15 @@ def check_teacher(source: str, classes: int | None, resolution: int, key: str = 
                 f"trained on these classes: a function of yours (module:function) can make one and load its checkpoint"
             )
         return
-    fetch_teacher(source, classes, resolution, key)
+    fetch_teacher(source, task, classes, resolution, key)
 
 
-def fetch_teacher(source: str, classes: int | None, resolution: int, key: str = KEY) -> None:
+def fetch_teacher(source: str, task: Task, classes: int | None, resolution: int, key: str = KEY) -> None:
     """Makes a teacher with its weights, which timm may have to fetch, and tries it on images of the data's size.
 
     Args:
         source: ``timm:NAME`` or ``module:factory``.
+        task: of the data.
         classes: number of classes of the data; None where it is not known yet.
         resolution: side of the data's images in pixels.
         key: of the configuration that names the source, for messages.
@@ -142,7 +146,7 @@ def fetch_teacher(source: str, classes: int | None, resolution: int, key: str = 
     network = _created(source, name)
     if classes is not None:
         try:
-            _fitting(network, _wanted(network), classes, resolution, "the data")
+            _fitting(network, _wanted(network), task, classes, resolution, "the data")
         except TrainingError as error:
             raise TrainingError(f"{name}: {error}") from error
 
@@ -174,7 +178,9 @@ def _wanted(network: nn.Module) -> Mapping[str, Any]:
     return getattr(network, "pretrained_cfg", None) or {}
 
 
-def _fitting(network: nn.Module, wanted: Mapping[str, Any], classes: int, resolution: int, images: str) -> int:
+def _fitting(
+    network: nn.Module, wanted: Mapping[str, Any], task: Task, classes: int, resolution: int, images: str
+) -> int:
     """Side of the images in pixels that a network reads: the one that timm says, or ``resolution``.
 
     Raises:
@@ -182,12 +188,12 @@ def _fitting(network: nn.Module, wanted: Mapping[str, Any], classes: int, resolu
     """
     side = _side(wanted) or resolution
     try:
-        check_outputs(network, classes, side, images)
+        check_outputs(network, task, classes, side, images)
     except TrainingError:
         if side == resolution:
             raise
         with suppress(TrainingError):
-            check_outputs(network, classes, resolution, images)
+            check_outputs(network, task, classes, resolution, images)
             return resolution
         raise
     return side

@@ -12,9 +12,11 @@ from collections.abc import Mapping
 
 import numpy.typing as npt
 
-from autotailor.accuracy.evaluation import BoolArray, percent
+from autotailor.accuracy.evaluation import percent
 from autotailor.finetuning.training.watch import Record
+from autotailor.ir.space.metric import FloatArray
 from autotailor.statistics import accuracy_drop
+from autotailor.task.scores import Score
 
 logger = logging.getLogger(__name__)
 POINTS = 2.0
@@ -33,33 +35,33 @@ HIGHEST = 4e-3
 LARGEST = "largest_accuracy"  # column of the panel
 
 
-def has_forgotten(known: BoolArray, now: BoolArray, groups: npt.ArrayLike) -> bool:
+def has_forgotten(known: FloatArray, now: FloatArray, groups: npt.ArrayLike) -> bool:
     """Whether the largest SubNet is clearly worse than the original network: by ``POINTS`` and by ``ERRORS``.
 
     Args:
-        known: whether the original network is right, for each image of the validation set ``[n]``.
-        now: whether the largest SubNet is right, for the same images ``[n]``.
+        known: values of the original network for the images of the validation set ``[n]``.
+        now: values of the largest SubNet for the same images ``[n]``.
         groups: number of the base image of each image ``[n]``.
     """
     drop, error = accuracy_drop(known, now, groups)
     return drop > POINTS and drop > ERRORS * error
 
 
-def warn_if_worse(known: BoolArray, now: BoolArray, groups: npt.ArrayLike, lr: float, *, labelled: bool = True) -> None:
+def warn_if_worse(known: FloatArray, now: FloatArray, groups: npt.ArrayLike, lr: float, score: Score) -> None:
     """Warns where the largest SubNet has forgotten what the original network knows (``has_forgotten``).
 
     Args:
-        known: whether the original network is right, as for ``has_forgotten``.
-        now: whether the largest SubNet is right.
+        known: values of the original network, as for ``has_forgotten``.
+        now: values of the largest SubNet.
         groups: number of the base image of each image.
         lr: highest learning rate of the training.
-        labelled: whether images have labels; without them, right is what the original network answers.
+        score: what is reported of these images.
     """
     if has_forgotten(known, now, groups):
         logger.warning(
             "finetune: the largest SubNet %s: it forgot while it learned to share its weights; %s, or train for more "
             "epochs",
-            *(standing(percent(now), percent(known), "the validation images", labelled), _remedy(lr)),
+            *(standing(percent(now), percent(known), "the validation images", score), _remedy(lr)),
         )
 
 
@@ -68,16 +70,15 @@ class EarlyWarning:
 
     Args:
         record: takes the metrics of each epoch after this record has looked at them.
-        known: whether the original network is right, for each image of the panel ``[n]``.
-        classes: of the data.
+        known: values of the original network for the images of the panel ``[n]``.
+        chance: mean value of guessing (``Task.chance``).
         lr: highest learning rate of the training.
-        labelled: as for ``warn_if_worse``.
+        score: what is reported of these images.
     """
 
-    def __init__(self, record: Record, known: BoolArray, classes: int, lr: float, *, labelled: bool = True) -> None:
-        self._record, self._known, self._lr, self._labelled = record, percent(known), lr, labelled
-        chance = 100.0 / classes
-        self._least = chance + LEFT * (self._known - chance)
+    def __init__(self, record: Record, known: FloatArray, chance: float, lr: float, score: Score) -> None:
+        self._record, self._known, self._lr, self._score = record, percent(known), lr, score
+        self._least = 100.0 * chance + LEFT * (self._known - 100.0 * chance)
         self._warned = False
 
     def __call__(self, metrics: Mapping[str, float], epoch: int) -> None:
@@ -88,23 +89,23 @@ class EarlyWarning:
             logger.warning(
                 "finetune: after epoch %d the largest SubNet %s: the training has forgotten much, and wins it back "
                 "late or never; %s",
-                *(epoch + 1, standing(now, self._known, "the panel's images", self._labelled), _remedy(self._lr)),
+                *(epoch + 1, standing(now, self._known, "the panel's images", self._score), _remedy(self._lr)),
             )
         self._record(metrics, epoch)
 
 
-def standing(now: float, known: float, images: str, labelled: bool) -> str:
+def standing(now: float, known: float, images: str, score: Score) -> str:
     """How good the largest SubNet is beside the original network, as the end of a sentence about the former.
 
     Args:
-        now: share of the images for which the largest SubNet is right, percent.
+        now: score of the largest SubNet, percent.
         known: the same of the original network.
         images: which, in words.
-        labelled: as for ``warn_if_worse``.
+        score: its name.
     """
-    if not labelled:
+    if score.compares:
         return f"agrees with the original network for {now:.1f} % of {images}"
-    return f"is right for {now:.1f} % of {images}, the original network for {known:.1f} %"
+    return f"has {score.name} {now:.1f} % on {images}, the original network {known:.1f} %"
 
 
 def _remedy(lr: float) -> str:

@@ -2,10 +2,10 @@
 
 The function is called for each SubNet of each step as ``function(logits, labels, teacher, config)``:
 
-* ``logits``: of the SubNet, ``[b, classes]``, float32, with gradient;
-* ``labels``: ``[b]``, int64; -1 for pictures without labels, where ``config.distillation.weight`` is 1. Where
-  ``config.augmentation`` mixes labelled images (``mixup``, ``cutmix``), the share of each class in each image, float32
-  ``[b, classes]``;
+* ``logits``: of the SubNet, for a classifier ``[b, classes]``, float32, with gradient;
+* ``labels``: targets of the task (``data.task``), for classification ``[b]``, int64; -1 for pictures without labels,
+  where ``config.distillation.weight`` is 1. Where ``config.augmentation`` mixes labelled images (``mixup``,
+  ``cutmix``), the share of each class in each image, float32 ``[b, classes]``;
 * ``teacher``: logits of the teacher, ``[b, classes]``, without gradient;
 * ``config``: the ``FinetuneConfig``, with ``distillation`` and ``label_smoothing``.
 
@@ -22,37 +22,39 @@ from torch.nn import functional
 
 from autotailor.data.labels import UNKNOWN
 from autotailor.finetuning.config import FinetuneConfig
-from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.errors import TrainingError
+from autotailor.finetuning.lesson import lesson_of
 from autotailor.project.factory import FAILURES, find_factory, raised
+from autotailor.task.interface import Task
 
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, FinetuneConfig], torch.Tensor]
 
 
-def make_loss(config: FinetuneConfig, classes: int, independent: bool, labelled: bool = True) -> Loss:
-    """The loss that a configuration asks for: the user's, checked on a tiny batch, or distillation.
+def make_loss(config: FinetuneConfig, task: Task, classes: int, independent: bool, labelled: bool = True) -> Loss:
+    """The loss that a configuration asks for: the user's, checked on a tiny batch, or that of the task.
 
     Args:
         config: of the training.
+        task: of the data.
         classes: number of classes.
-        independent: whether each class has its own Sigmoid (``distillation_loss``).
+        independent: see ``Lesson``.
         labelled: whether the images have labels.
 
     Raises:
         TrainingError: the user's function cannot be imported, or does not return a finite scalar with a gradient.
     """
     if config.loss is not None:
-        return _checked(config.loss, config, classes, labelled)
+        return _checked(config.loss, config, task, classes, labelled)
 
     def distil(
         logits: torch.Tensor, labels: torch.Tensor, teacher: torch.Tensor, config: FinetuneConfig
     ) -> torch.Tensor:
-        return distillation_loss(logits, labels, teacher, config.distillation, config.label_smoothing, independent)
+        return task.loss(logits, labels, teacher, lesson_of(config, independent))
 
     return distil
 
 
-def _checked(source: str, config: FinetuneConfig, classes: int, labelled: bool) -> Loss:
+def _checked(source: str, config: FinetuneConfig, task: Task, classes: int, labelled: bool) -> Loss:
     """The function that a source names, after a call with a few images.
 
     There are fewer or more images than classes: where both numbers are equal, a function that confuses labels ``[b]``
@@ -64,7 +66,7 @@ def _checked(source: str, config: FinetuneConfig, classes: int, labelled: bool) 
     generator = torch.Generator().manual_seed(0)
     student, teacher = (torch.randn(count, classes, generator=generator) for _ in range(2))
     student.requires_grad_(True)
-    labels, kind = _labels(config, count, classes, labelled)
+    labels, kind = _labels(config, task, count, classes, labelled)
     expected = (
         f"expected a scalar tensor with a gradient from function(logits, labels, teacher, config), where labels are "
         f"{kind}"
@@ -82,13 +84,13 @@ def _checked(source: str, config: FinetuneConfig, classes: int, labelled: bool) 
     return checked
 
 
-def _labels(config: FinetuneConfig, count: int, classes: int, labelled: bool) -> tuple[torch.Tensor, str]:
+def _labels(config: FinetuneConfig, task: Task, count: int, classes: int, labelled: bool) -> tuple[torch.Tensor, str]:
     """Labels of some images, as the training of a configuration has them, and what they are in words."""
+    labels, kind = task.examples(count, classes)
     if not labelled:
-        return torch.full((count,), UNKNOWN), f"int64 [b] and all {UNKNOWN}, because the pictures have none"
-    labels = torch.arange(count) % classes
+        return torch.full_like(labels, UNKNOWN), f"{kind} and all {UNKNOWN}, because the pictures have none"
     if not config.augmentation.mixes:
-        return labels, "int64 [b]"
-    shares = functional.one_hot(labels, classes).float()
+        return labels, kind
+    shares = labels if labels.is_floating_point() else functional.one_hot(labels, classes).float()
     mixed = 0.75 * shares + 0.25 * shares.roll(1, 0)
     return mixed, "the shares of classes, float32 [b, classes], because augmentation.mixup or cutmix is above 0"

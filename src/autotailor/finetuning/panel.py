@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from autotailor.accuracy.calibration import Calibrator
-from autotailor.accuracy.evaluation import BoolArray, correctness, percent
+from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.data.excerpt import excerpt, spread
 from autotailor.data.splits import DataSplits
@@ -21,7 +21,9 @@ from autotailor.finetuning.forgetting import LARGEST, EarlyWarning
 from autotailor.finetuning.training.processes.group import Group, join
 from autotailor.finetuning.training.watch import Accuracies, Record, Watch
 from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, smallest
+from autotailor.task.registry import of, score_of
 
 logger = logging.getLogger(__name__)
 PANEL = 1  # seed word that keeps the draw of the panel apart from other draws
@@ -33,7 +35,7 @@ def watch_subnets(
     module: ElasticModule,
     data: DataSplits,
     config: FinetuneConfig,
-    known: BoolArray | None,
+    known: FloatArray | None,
     record: Record,
     panel: Sequence[SubNet] = (),
 ) -> Watch:
@@ -47,7 +49,7 @@ def watch_subnets(
         module: the SuperNet in training.
         data: the splits.
         config: of the training.
-        known: whether the original network is right, for each image of the validation set ``[n]``; None for no warning.
+        known: values of the original network for the images of the validation set ``[n]``; None for no warning.
         record: takes the metrics of each epoch.
         panel: the others; without any, ``config.panel.subnets`` are drawn.
     """
@@ -63,7 +65,8 @@ def watch_subnets(
     calibrator = Calibrator(data, replace(config.calibration, images=few))
     if known is not None:
         asked = known[spread(len(known), count)]
-        record = EarlyWarning(record, asked, data.num_classes, config.lr, labelled=data.labelled)
+        chance = of(data).chance(data.validation.labels)
+        record = EarlyWarning(record, asked, chance, config.lr, score_of(data))
     evaluator = Evaluator(module, calibrator, excerpt(data.validation, count), config.workers)
 
     def measure(trained: nn.Module) -> Accuracies:
@@ -75,8 +78,8 @@ def watch_subnets(
 
 
 def _accuracies(evaluator: Evaluator, members: dict[str, SubNet], group: Group) -> Accuracies:
-    right = accuracies_of(evaluator, list(dict.fromkeys(members.values())), group)
-    columns = {f"{name}_accuracy": right[subnet] for name, subnet in members.items()}
+    found = accuracies_of(evaluator, list(dict.fromkeys(members.values())), group)
+    columns = {f"{name}_accuracy": found[subnet] for name, subnet in members.items()}
     columns[MEAN] = fmean(value for name, value in columns.items() if name.startswith("panel_"))
     shown = {"largest": LARGEST, "smallest": "smallest_accuracy", "panel": MEAN}
     return Accuracies(columns, shown, columns[MEAN])
@@ -86,7 +89,7 @@ def accuracies_of(evaluator: Evaluator, subnets: Sequence[SubNet], group: Group)
     """Accuracies of distinct SubNets, percent; each of the processes that train together evaluates some of them."""
     found = torch.zeros(len(subnets), dtype=torch.float64)
     for subnet, outcome in evaluator.all(subnets[group.rank :: group.size]):
-        found[subnets.index(subnet)] = percent(outcome.right)  # the evaluator's order is that of shared prefixes
+        found[subnets.index(subnet)] = percent(outcome.values)  # the evaluator's order is that of shared prefixes
     return dict(zip(subnets, group.gather(found).sum(0).tolist(), strict=True))
 
 

@@ -17,7 +17,6 @@ from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import PretrainConfig
-from autotailor.finetuning.distillation import label_loss
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.panel import watch_network
 from autotailor.finetuning.training.loop import train
@@ -27,8 +26,9 @@ from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.steps import Step, StepFunction
 from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.project.factory import raised
+from autotailor.task.interface import Lesson, Task
+from autotailor.task.registry import of
 
-SHARES = 1e-3  # rounding of a sum of probabilities
 StateDict = dict[str, torch.Tensor]
 
 
@@ -72,7 +72,7 @@ def pretrain(
         )
     _check_training_mode(network, data)
 
-    step = learning(network, config.precision, config.label_smoothing)
+    step = learning(network, of(data), config.precision, config.label_smoothing)
     identity = fingerprint(["pretrain", config.identity, data.fingerprint], network.state_dict())
     path, watch = Path(workdir) / "pretrain.ckpt", watch_network(data, config, record)
     stream = augmented(data, config.augmentation, config.seed)
@@ -84,11 +84,12 @@ def pretrain(
     return PretrainResult(weights_of(network), metrics, history)
 
 
-def learning(network: nn.Module, precision: str, label_smoothing: float) -> StepFunction:
+def learning(network: nn.Module, task: Task, precision: str, label_smoothing: float) -> StepFunction:
     """The step of a network that learns from labels alone."""
+    lesson = Lesson(smoothing=label_smoothing)
 
     def step(batch: Step) -> float:
-        loss = label_loss(forward(network, batch.images, precision), batch.labels, label_smoothing)
+        loss = task.loss(forward(network, batch.images, precision), batch.labels, None, lesson)
         (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
         return loss.item()
 
@@ -117,8 +118,8 @@ def training_metrics(history: list[Row], data: DataSplits, batch_size: int) -> d
 
 
 def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> None:
-    """Raises TrainingError unless the network turns the data's images into one logit for each class."""
-    check_outputs(network, data.num_classes, resolution or data.resolution, f"data {data.name}")
+    """Raises TrainingError unless the network turns the data's images into outputs of their task."""
+    check_outputs(network, of(data), data.num_classes, resolution or data.resolution, f"data {data.name}")
 
 
 @torch.no_grad()
@@ -138,11 +139,12 @@ def _check_training_mode(network: nn.Module, data: DataSplits) -> None:
 
 
 @torch.no_grad()
-def check_outputs(network: nn.Module, classes: int, side: int, images: str) -> None:
-    """Raises TrainingError unless a network turns images of some side into one logit for each class.
+def check_outputs(network: nn.Module, task: Task, classes: int, side: int, images: str) -> None:
+    """Raises TrainingError unless a network turns images of some side into outputs of a task (``Task.misfit``).
 
     Args:
         network: of any kind.
+        task: of the data.
         classes: number of classes.
         side: of the images, pixels.
         images: whose they are, for messages.
@@ -152,25 +154,15 @@ def check_outputs(network: nn.Module, classes: int, side: int, images: str) -> N
     was_training = network.training
     try:
         outputs = network.eval()(torch.zeros(2, 3, side, side, device=device_of(network)))
-        shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else None
     except Exception as error:  # a network of the user's may raise anything
         raise TrainingError(
             f"{type(network).__name__} cannot read images [n, 3, {side}, {side}] of {images}: {raised(error)}"
         ) from error
     finally:
         network.train(was_training)
-    if shape is None:
+    if not isinstance(outputs, torch.Tensor):
         raise TrainingError(
             f"{type(network).__name__} returns a {type(outputs).__name__}; expected one tensor of logits [n, {classes}]"
         )
-    if shape != (2, classes):
-        raise TrainingError(
-            f"{type(network).__name__} gives {list(shape)} for 2 images, expected [2, {classes}]: {images} "
-            f"has {classes} classes; choose the data of the network's classes, or give a network "
-            f"of {classes} (model.num_classes sets the head of a timm network or factory that is trained here)"
-        )
-    if (outputs >= 0).all() and (outputs.sum(1) - 1).abs().max() < SHARES:
-        raise TrainingError(
-            f"{type(network).__name__} returns probabilities, but training needs logits; remove its Softmax "
-            f"(autotailor sets the Softmax aside only in a compiled network)"
-        )
+    if misfit := task.misfit(outputs, classes, images):
+        raise TrainingError(f"{type(network).__name__} {misfit}")

@@ -18,14 +18,15 @@ from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits, sized
 from autotailor.finetuning.config import ScaledConfig
-from autotailor.finetuning.distillation import distillation_loss, teacher_alone
 from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.lesson import lesson_of, teacher_alone
 from autotailor.finetuning.pretraining import StateDict, accuracies, check_network, training_metrics, weights_of
 from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.steps import Step
+from autotailor.task.registry import of
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ def train_scaled(
         data: the splits; only validation accuracy decides which network is kept.
         config: of the training.
         workdir: folder of one checkpoint per learning rate; made if missing.
-        independent: whether each class has its own Sigmoid (``distillation_loss``).
+        independent: see ``Lesson``.
 
     Raises:
         TrainingError: a network does not fit the data, training cannot go on, or it diverges with every learning rate.
@@ -111,14 +112,13 @@ def _train_one(
         torch.manual_seed(config.seed)
         network = factory()
     check_network(network, data, config.resolution)
+    task, lesson = of(data), lesson_of(config, independent)
 
     def step(batch: Step) -> float:
         with torch.no_grad():
             targets = forward(teacher.network, sized(batch.images, teacher.resolution), config.precision)
         logits = forward(network, sized(batch.images, config.resolution), config.precision)
-        loss = distillation_loss(
-            logits, batch.labels, targets, config.distillation, config.label_smoothing, independent
-        )
+        loss = task.loss(logits, batch.labels, targets, lesson)
         (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
         return loss.item()
 

@@ -11,7 +11,7 @@ import torch
 
 from autotailor.accuracy.calibration import Calibrator, resolution_of
 from autotailor.accuracy.determinism import deterministic
-from autotailor.accuracy.evaluation import BoolArray, evaluate, percent
+from autotailor.accuracy.evaluation import evaluate, percent
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.compilation import check_compiler, compiled
@@ -22,10 +22,10 @@ from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits, TrainStream, sized
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import LARGEST, FinetuneConfig
-from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.external_teacher import Teacher, load_teacher
 from autotailor.finetuning.forgetting import warn_if_worse
 from autotailor.finetuning.layer_decay import learning_rate_scales
+from autotailor.finetuning.lesson import teacher_alone
 from autotailor.finetuning.loss import Loss, make_loss
 from autotailor.finetuning.panel import watch_subnets
 from autotailor.finetuning.pretraining import check_network, training_metrics
@@ -40,9 +40,11 @@ from autotailor.finetuning.training.watch import Record, Watch, no_record
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.slices import SliceGradient
+from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.ir.space.variable import shown
 from autotailor.ir.supernet import SuperNet
+from autotailor.task.registry import of, score_of
 
 Gradients = tuple[SliceGradient, ...]
 
@@ -146,7 +148,7 @@ def train_shared(
     """
     words = [path.stem, config.identity, data.fingerprint, repr(net.space), *strategy.identity]
     identity = fingerprint(words, module.state_dict(), *others)
-    loss = make_loss(config, data.num_classes, net.head.independent, data.labelled)
+    loss = make_loss(config, of(data), data.num_classes, net.head.independent, data.labelled)
     step = WeightSharing(module, teacher, strategy, config, loss)
     scales = learning_rate_scales(net, module, config.layer_decay)
     mix = mixing(data, config.augmentation, config.seed)
@@ -282,7 +284,7 @@ def _metrics(
     data: DataSplits,
     calibrator: Calibrator,
     config: FinetuneConfig,
-    known: BoolArray,
+    known: FloatArray,
     *ends: SubNet,
 ) -> dict[str, float]:
     """Accuracies of the largest and the smallest SubNet; warns where the largest is below the original network."""
@@ -291,8 +293,8 @@ def _metrics(
         for name, subnet in zip(("largest", "smallest"), ends, strict=True):
             is_given = name == "largest" and not config.epochs
             statistics = None if is_given else calibrator.statistics(module.eval(), subnet)
-            right = evaluate(module, subnet, data.validation, statistics).right
-            found[f"{name}_validation_accuracy"] = percent(right)
+            values = evaluate(module, subnet, data.validation, statistics).values
+            found[f"{name}_validation_accuracy"] = percent(values)
             if name == "largest":
-                warn_if_worse(known, right, data.validation.groups, config.lr, labelled=data.labelled)
+                warn_if_worse(known, values, data.validation.groups, config.lr, score_of(data))
     return found

@@ -10,17 +10,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.recognition import find_blocks
 from autotailor.ir.blocks.stage import Stage, find_stages
 from autotailor.ir.dimensions.dimension import Sizes
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node, Weights
-from autotailor.ir.junctions import OPERATOR, ORIGINAL, junctions, memberships, select, selected, source_of
+from autotailor.ir.junctions import JUNCTION, OPERATOR, ORIGINAL, branch, junctions, select, selected, source_of
 from autotailor.ir.moments import Moments, Reader, find_readers
 from autotailor.ir.propagation import Propagation, propagate
 from autotailor.ir.space.architecture import Architecture
-from autotailor.ir.space.gate import Gate
+from autotailor.ir.space.gate import Gate, either, together
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Choice, Space, Variable
 
@@ -118,37 +120,38 @@ class ElasticGraph:
     @cached_property
     def absent(self) -> frozenset[str]:
         """Names of the nodes that no SubNet has: alternatives that the space does not offer."""
-        return frozenset(name for name, sources in self._sources.items() if not all(map(any, sources.values())))
+        return frozenset(name for name, when in self._presence.items() if when is False)
 
     @cached_property
     def node_gates(self) -> Mapping[str, Gate]:
-        """Node name to the gate that says whether the node is there: of its block, and of the alternative it is in."""
+        """Node name to the gate that says whether the node is there: of its block, and of the alternatives it is in."""
         found = {n.name: self.gates[b.name] for b in self.blocks if b.name in self.gates for n in b.nodes}
-        for name, sources in self._sources.items():
-            for variable, table in sources.items():
-                if name not in self.absent and not all(table):
-                    gate = Gate((variable,), table)
-                    found[name] = gate & found[name] if name in found else gate
+        for name, when in self._presence.items():
+            if isinstance(when, Gate):
+                found[name] = when & found[name] if name in found else when
         return found
 
     @cached_property
-    def _sources(self) -> Mapping[str, Mapping[str, tuple[bool, ...]]]:
-        """Node name to the variables that decide on the node, each with the choices under which the node is there."""
-        by_name = {node.name: node for node in junctions(self.graph)}
-        return {
-            name: {self._operator(junction): self._openings(by_name[junction], place) for junction, place in sources}
-            for name, sources in memberships(self.graph).items()
-        }
+    def _presence(self) -> Mapping[str, Gate | bool]:
+        """Node name to where some junction's choice needs the node: always, never, or where a gate is open."""
+        found: dict[str, Gate | bool] = {}
+        for node in reversed(self.graph.nodes if junctions(self.graph) else ()):
+            when: Gate | bool = self.graph.output in node.outputs
+            for output in node.outputs:
+                for reader in self.graph.consumers.get(output, ()):
+                    when = either(when, together(found[reader.name], self._reads(reader, output)))
+            found[node.name] = when
+        return found
 
-    def _operator(self, junction: str) -> str:
-        variable = self.operators[junction]
-        return "" if variable is None else variable.name
-
-    def _openings(self, junction: Node, position: int) -> tuple[bool, ...]:
-        """For each choice whether a junction takes the source at a position; the original's where nothing chooses."""
-        variable = self.operators[junction.name]
-        choices = (ORIGINAL,) if variable is None else variable.choices
-        return tuple(source_of(junction, choice) == position for choice in choices)
+    def _reads(self, reader: Node, tensor: str) -> Gate | bool:
+        """Where a node needs a tensor that stands among its inputs; a junction needs the source that it takes."""
+        if reader.kind != JUNCTION:
+            return True
+        variable, position = self.operators[reader.name], reader.inputs.index(tensor)
+        if variable is None:
+            return position == 0
+        table = np.array([source_of(reader, choice) == position for choice in variable.choices])
+        return Gate.of((variable.name,), table).reduced
 
     def removed(self, subnet: SubNet) -> tuple[Block, ...]:
         """The blocks that a SubNet leaves out."""
@@ -189,10 +192,10 @@ class ElasticGraph:
 def _with_alternatives(graph: Graph, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """The blocks of a graph with the nodes of their alternatives and with their junctions."""
     owners = {node.name: block.name for block in blocks for node in block.nodes}
-    for node in junctions(graph):
-        owners[node.name] = owners[graph.producers[node.inputs[0]].name]
-    for name, sources in memberships(graph).items():
-        owners.setdefault(name, next(owners[junction] for junction, _ in sources))
+    for joint in junctions(graph):
+        owner = owners[joint.name] = owners[graph.producers[joint.inputs[0]].name]
+        for position in range(1, len(joint.inputs)):
+            owners.update((node.name, owner) for node in branch(graph, joint, position))
     return tuple(
         replace(block, nodes=tuple(node for node in graph.nodes if owners.get(node.name) == block.name))
         for block in blocks

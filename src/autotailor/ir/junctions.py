@@ -24,9 +24,6 @@ OPERATOR = "operator"
 ORIGINAL = "original"
 """The choice of the network as it was given, and the kind of a junction's first source."""
 
-Source = tuple[str, int]
-"""A junction by its name, and the position of one of its inputs."""
-
 
 def junctions(graph: Graph) -> tuple[Node, ...]:
     """The junctions of a graph, in topological order."""
@@ -49,27 +46,8 @@ def source_of(junction: Node, choice: object) -> int:
     return kinds.index(kind) if kind in kinds else 0
 
 
-def memberships(graph: Graph) -> dict[str, frozenset[Source]]:
-    """Node name to the sources without which nothing reads the node; none for a node that every SubNet may need."""
-    found: dict[str, frozenset[Source]] = {}
-    if not junctions(graph):
-        return found
-    for node in reversed(graph.nodes):
-        reads = [
-            found.get(reader.name, frozenset()) | ({(reader.name, position)} if reader.kind == JUNCTION else set())
-            for output in node.outputs
-            for reader in graph.consumers.get(output, ())
-            for position, name in enumerate(reader.inputs)
-            if name == output
-        ]
-        is_output = graph.output in node.outputs
-        if reads and not is_output and (needed := frozenset.intersection(*map(frozenset, reads))):
-            found[node.name] = needed
-    return found
-
-
 def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
-    """The nodes of a graph without junctions, in topological order.
+    """The nodes of a graph without junctions that its output needs, in topological order.
 
     Args:
         graph: with junctions.
@@ -78,14 +56,25 @@ def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
     known = junctions(graph)
     if not known:
         return graph.nodes
-    position = {node.name: taken.get(node.name, 0) for node in known}
-    written = {node.inputs[position[node.name]]: node.outputs[0] for node in known}
-    member = memberships(graph)
+    sources = {node.name: node.inputs[taken.get(node.name, 0)] for node in known}
+    written = {sources[node.name]: node.outputs[0] for node in known}
+    needed, kept = {graph.output}, list[Node]()
+    for node in reversed(graph.nodes):
+        if needed.intersection(node.outputs):
+            needed.update((sources[node.name],) if node.kind == JUNCTION else node.inputs)
+            kept.append(node)
     return tuple(
         replace(node, outputs=tuple(written.get(name, name) for name in node.outputs))
-        for node in graph.nodes
-        if node.kind != JUNCTION and all(position[name] == place for name, place in member.get(node.name, ()))
+        for node in reversed(kept)
+        if node.kind != JUNCTION
     )
+
+
+def branch(graph: Graph, junction: Node, position: int) -> tuple[Node, ...]:
+    """The nodes that are there for a source of a junction alone, as the graph has them, in topological order."""
+    given = {node.name for node in select(graph, {})}
+    new = {node.name for node in select(graph, {junction.name: position})} - given
+    return tuple(node for node in graph.nodes if node.name in new)
 
 
 def selected(graph: Graph, taken: Mapping[str, int] | None = None) -> Graph:

@@ -81,7 +81,9 @@ class SuperNet:
             SpaceError: the space asks for what the network cannot offer.
         """
         request = SpaceRequest.from_config(space_config)
-        elastic = with_space(ElasticGraph.of(with_alternatives(graph, request.alternatives)), request)
+        if request.alternatives:
+            graph = with_alternatives(graph, request.alternatives_of)
+        elastic = with_space(ElasticGraph.of(graph), request)
         return cls(elastic, space_config, sorting or {})
 
     # What the graph says.

@@ -34,7 +34,8 @@ from autotailor.profiling import (
     measure_rounds,
 )
 from autotailor.search.metrics import METRICS, Further, Sources, all_metrics
-from autotailor.statistics import accuracy, accuracy_drop
+from autotailor.statistics import accuracy_drop
+from autotailor.task.registry import of
 
 logger = logging.getLogger(__name__)
 
@@ -290,12 +291,12 @@ def _measured_memory(networks: Networks, session: Session) -> dict[str, float]:
 
 def _measured_accuracy(models: Mapping[str, Path], test: EvaluationSet) -> pd.DataFrame:
     """Accuracy of ONNX files on the test set (percent) with its standard errors, and the files' size (MB)."""
-    right = {name: accuracy_of_onnx(path, test) for name, path in models.items()}
+    task, values = of(test), {name: accuracy_of_onnx(path, test) for name, path in models.items()}
     rows = [
         (
             name,
-            *accuracy(right[name], test.groups),
-            np.nan if name == ORIGINAL else accuracy_drop(right[ORIGINAL], right[name], test.groups)[1],
+            *task.total(values[name], test.groups),
+            np.nan if name == ORIGINAL else accuracy_drop(values[ORIGINAL], values[name], test.groups)[1],
             path.stat().st_size / 1e6,
         )
         for name, path in models.items()

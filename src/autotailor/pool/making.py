@@ -12,6 +12,7 @@ import numpy as np
 
 from autotailor.accuracy import CalibrationConfig, calibrate
 from autotailor.data import DataSplits, Preparation
+from autotailor.data.labels import CLASSIFICATION
 from autotailor.export.deployable import inherited
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet, stack
@@ -137,7 +138,13 @@ def check_device(device: DeviceConfig) -> None:
         )
 
 
-def origin_of(model: str, device: DeviceConfig, config: PoolConfig, preparation: Preparation | None = None) -> Origin:
+def origin_of(
+    model: str,
+    device: DeviceConfig,
+    config: PoolConfig,
+    preparation: Preparation | None = None,
+    task: str = CLASSIFICATION,
+) -> Origin:
     """What a pool of a device is made from.
 
     Args:
@@ -145,6 +152,7 @@ def origin_of(model: str, device: DeviceConfig, config: PoolConfig, preparation:
         device: the device.
         config: the section ``pool``.
         preparation: what makes the networks' input of a picture, for ``pool.json``; None where it is not known.
+        task: of the data.
 
     Raises:
         PoolError: another runtime than ncnn runs on the device.
@@ -153,7 +161,7 @@ def origin_of(model: str, device: DeviceConfig, config: PoolConfig, preparation:
     options = open_runtime(device).settings()["options"]
     further = {"preparation": asdict(preparation) if preparation else None}
     head = (model, device.name, device.threads, options)
-    return Origin(*head, config.precision, config.tolerance, further, device.cores)
+    return Origin(*head, config.precision, config.tolerance, further, device.cores, task=task)
 
 
 def exporter(

@@ -14,6 +14,7 @@ from autotailor.pool.exported import ExportedMember
 from autotailor.pool.recording import record_pieces
 from autotailor.serving.errors import PoolError
 from autotailor.serving.files import Member, OpenPool, load_member, open_pool
+from autotailor.task.interface import Task
 
 Float32 = npt.NDArray[np.float32]
 
@@ -27,7 +28,7 @@ class Verified:
 
     Attributes:
         max_relative_error: max |y - reference| / max |reference| over all images and classes.
-        same_predictions: share of the images that get the same class.
+        same_predictions: how far both say the same, 0 to 1 (``Task.agree``).
         weight_error: largest difference of a piece from the member's own ``.bin``, relative to its largest value.
         bytes: of the weights once they are read: those of the member's own ``.bin``.
     """
@@ -38,13 +39,14 @@ class Verified:
     bytes: int
 
 
-def verify(folder: Path, exported: Mapping[str, ExportedMember], tolerance: float) -> dict[str, Verified]:
+def verify(folder: Path, exported: Mapping[str, ExportedMember], tolerance: float, task: Task) -> dict[str, Verified]:
     """Compares all members of a pool.
 
     Args:
         folder: of the pool.
         exported: members' names to the SubNets' own files and the SuperNet's answers.
         tolerance: largest error of the outputs allowed.
+        task: of the networks.
 
     Returns:
         Members' names to what was found.
@@ -57,12 +59,16 @@ def verify(folder: Path, exported: Mapping[str, ExportedMember], tolerance: floa
     pool = open_pool(folder)
     precise = tuple((name, False) for name in (*FP16_OPTIONS, *FP32_OPTIONS))
     plain = replace(pool, index=replace(pool.index, options=precise, threads=1))
-    return {member.name: _verified(plain, member, exported[member.name], tolerance) for member in pool.index.members}
+    return {
+        member.name: _verified(plain, member, exported[member.name], tolerance, task) for member in pool.index.members
+    }
 
 
-def _verified(pool: OpenPool, member: Member, own: ExportedMember, tolerance: float) -> Verified:
+def _verified(pool: OpenPool, member: Member, own: ExportedMember, tolerance: float, task: Task) -> Verified:
     error = _weight_error(pool, member, own)
-    found = compare(member.name, "ncnn", "", lambda images: run_member(pool, member, images), own.images, own.logits)
+    found = compare(
+        member.name, "ncnn", "", lambda images: run_member(pool, member, images), own.images, own.logits, task
+    )
     if not found.max_relative_error <= tolerance:  # nor NaN, where one of both answers no numbers
         raise PoolError(
             f"member {member.name} (SubNet {own.subnet.id}) differs from the SuperNet by a relative error of "

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autotailor.artifacts import SCHEMA_VERSION
+from autotailor.data.labels import CLASSIFICATION
 from autotailor.ir.supernet import SuperNet
 from autotailor.pool.classes import Split
 from autotailor.pool.exported import ExportedMember
@@ -21,6 +22,7 @@ from autotailor.pool.replacing import replaced
 from autotailor.pool.shared import Shared
 from autotailor.pool.verification import Verified, verify
 from autotailor.serving.files import CLASSES, INDEX, MEMBERS, Index, Member, pieces_text
+from autotailor.task.registry import find
 
 DOCUMENT = "pool.json"
 INPUT, OUTPUT = "in0", "out0"
@@ -71,6 +73,7 @@ class Origin:
         tolerance: see ``verify``.
         further: for ``pool.json`` alone.
         weights: ``INHERITED`` or ``JOINT``.
+        task: of the data.
     """
 
     model: str
@@ -82,6 +85,7 @@ class Origin:
     further: Mapping[str, Any] = field(default_factory=dict)
     cores: tuple[int, ...] = ()
     weights: str = INHERITED
+    task: str = CLASSIFICATION
 
 
 def write_pool(
@@ -124,7 +128,7 @@ def write_pool(
         head = (origin.model, origin.device, origin.threads, options, origin.precision)
         index = Index(*head, weights, norms, tuple(listed), origin.cores)
         (temporary / INDEX).write_text(index.text(), encoding="utf-8")
-        found = verify(temporary, exported, origin.tolerance)
+        found = verify(temporary, exported, origin.tolerance, find(origin.task))
         document = describe(index, named, found, origin)
         (temporary / DOCUMENT).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return document

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from autotailor.prediction.accuracy_file import read_accuracy, write_accuracy
     from autotailor.prediction.design import d_optimal, offer
     from autotailor.prediction.errors import PredictionError
-    from autotailor.prediction.evaluations.noise import guessed
     from autotailor.prediction.evaluations.observations import Observations
     from autotailor.prediction.evaluations.outcome import Outcome
     from autotailor.prediction.evaluations.outcomes import Outcomes

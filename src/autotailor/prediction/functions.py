@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -68,11 +69,12 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
         mean: prior mean of the weight of the sum of single drops.
     """
     free = [variable for variable in space if len(variable.choices) > 1]
-    pairs = [pair for pair in itertools.combinations(free, 2) if _admitted(pair, cost)]
+    scopes = {frozenset(term.scope) for term in cost.terms}
+    pairs = [pair for pair in itertools.combinations(free, 2) if _admitted(pair, scopes)]
     kinds = dict.fromkeys(v.kind for v in free)
     single = [Term((v.name,), np.asarray(drops[v.name], dtype=np.float64), v.gate) for v in free]
     sizes = [tuple(Term((v.name,), _distance(v), v.gate) for v in free if v.kind == kind) for kind in kinds]
-    choices = [(Term((v.name,), column, v.gate),) for v in free for column in contrasts(len(v.choices))]
+    choices = [(Term((v.name,), column, v.gate),) for v in free for column in _contrasts_of(v)]
     joint = {pair: _joint(*pair) for pair in pairs}
     found = [
         Group("offset", ((Term((), np.ones(())),),)),
@@ -87,29 +89,36 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
     return tuple(group for group in found if group.functions)
 
 
-def contrasts(count: int) -> FloatArray:
+@lru_cache
+def contrasts(count: int, is_ordered: bool = True) -> FloatArray:
     """Orthogonal polynomials over ``count`` choices, without the constant one: ``[count - 1, count]``.
 
-    Each has a mean of 0 and a mean square of 1; higher ones are damped, since size mostly acts in one direction.
+    Each has a mean of 0 and a mean square of 1. Higher ones are damped where choices have an order, since size mostly
+    acts in one direction; without damping no choice is nearer to one than to another.
     """
     powers = np.vander(np.linspace(-1.0, 1.0, count), count, increasing=True)
     orthogonal, _ = np.linalg.qr(powers)
-    damping = DAMPING ** np.arange(count - 1)
+    damping = (DAMPING if is_ordered else 1.0) ** np.arange(count - 1)
     return np.asarray(orthogonal[:, 1:].T * np.sqrt(count) * damping[:, None])
 
 
+def _contrasts_of(variable: Variable) -> FloatArray:
+    """The contrasts of the choices of a variable: ``[choices - 1, choices]``."""
+    return contrasts(len(variable.choices), variable.is_ordered)
+
+
 def _distance(variable: Variable) -> FloatArray:
-    """Distance of each choice from the unmodified one, 1 over the whole range."""
-    places = np.arange(len(variable.choices), dtype=np.float64)
-    return np.abs(places - variable.default) / (len(variable.choices) - 1)
+    """Distance of each choice from the unmodified one: 1 over the whole range, and between any two names."""
+    places = np.abs(np.arange(len(variable.choices), dtype=np.float64) - variable.default)
+    return places / (len(variable.choices) - 1) if variable.is_ordered else np.minimum(places, 1.0)
 
 
-def _admitted(pair: tuple[Variable, Variable], cost: Metric) -> bool:
-    """Whether a term of the cost couples two variables and those of their gates."""
+def _admitted(pair: tuple[Variable, Variable], scopes: Collection[frozenset[str]]) -> bool:
+    """Whether a term of the cost, by the variables of each, couples two variables and those of their gates."""
     gates = [variable.gate for variable in pair if variable.gate is not None]
     sizes = {name: n for gate in gates for name, n in zip(gate.variables, gate.shape, strict=True)}
     scope = {pair[0].name, pair[1].name, *sizes}
-    return math.prod(sizes.values()) <= MOST_ENTRIES and any(scope <= set(term.scope) for term in cost.terms)
+    return math.prod(sizes.values()) <= MOST_ENTRIES and any(scope <= each for each in scopes)
 
 
 def _has_resolution(pair: tuple[Variable, Variable]) -> bool:
@@ -120,9 +129,7 @@ def _joint(a: Variable, b: Variable) -> list[Function]:
     """Products of the contrasts of two variables, which count where both gates are open."""
     gate = both(a.gate, b.gate)
     return [
-        (Term((a.name, b.name), np.outer(of_a, of_b), gate),)
-        for of_a in contrasts(len(a.choices))
-        for of_b in contrasts(len(b.choices))
+        (Term((a.name, b.name), np.outer(of_a, of_b), gate),) for of_a in _contrasts_of(a) for of_b in _contrasts_of(b)
     ]
 
 

@@ -80,9 +80,23 @@ class LinearModel:
 
     def terms(self, weights: FloatArray) -> tuple[Term, ...]:
         """The sum of all functions with given weights, with one term for each set of variables and gate."""
-        functions = [function for group in self.prior.groups for function in group.functions]
-        weighted = zip(weights, functions, strict=True)
-        return added(Term(t.variables, weight * t.table, t.gate) for weight, function in weighted for t in function)
+        return tuple(
+            Term(variables, np.tensordot(weights[places], tables, 1), gate, " and ".join(variables))
+            for (variables, gate), (places, tables) in self._tables.items()
+        )
+
+    @cached_property
+    def _tables(self) -> dict[tuple[tuple[str, ...], Gate | None], tuple[IntArray, FloatArray]]:
+        """For each set of variables and gate, the functions ``[k]`` with a table over these, and the tables."""
+        found: dict[tuple[tuple[str, ...], Gate | None], list[tuple[int, FloatArray]]] = {}
+        functions = (function for group in self.prior.groups for function in group.functions)
+        for place, function in enumerate(functions):
+            for term in function:
+                found.setdefault((term.variables, term.gate), []).append((place, term.table))
+        return {
+            key: (np.array([place for place, _ in each]), np.stack([table for _, table in each]))
+            for key, each in found.items()
+        }
 
     def mean(self, subnets: IntArray) -> FloatArray:
         """Posterior mean for choice indices ``[n, variables]``, with the own misfit of evaluated SubNets: ``[n]``."""

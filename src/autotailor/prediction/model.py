@@ -55,12 +55,12 @@ class AccuracyModel:
     observations: Observations
     priors: tuple[Prior, ...]
 
-    def metric(self, reference: BoolArray | None = None) -> Metric:
+    def metric(self, reference: FloatArray | None = None) -> Metric:
         """The posterior mean of accuracy in percent, a sum of terms with the link ``logit``.
 
         Args:
-            reference: whether the largest SubNet is right about each of some images, on which accuracy is predicted
-                instead of the evaluated ones.
+            reference: values of the largest SubNet for some images, on which accuracy is predicted instead of the
+                evaluated ones.
         """
         found = self._mean_metric
         if reference is None:
@@ -215,9 +215,12 @@ def fit(outcomes: Outcomes, cost: Metric) -> AccuracyModel:
 def learn(seen: Observations, cost: Metric) -> AccuracyModel:
     """Fits the model to what is read of evaluations; arguments and errors as of ``fit``."""
     offered = functions(seen, cost)
-    priors = (_prior(seen, part, found) for part, found in zip(seen.parts, offered, strict=True))
-    model = AccuracyModel(seen, tuple(priors))
-    return learn(seen.tightened(rows), cost) if (rows := model.contradicted).any() else model
+    while True:
+        priors = tuple(_prior(seen, part, found) for part, found in zip(seen.parts, offered, strict=True))
+        model = AccuracyModel(seen, priors)
+        if not (rows := model.contradicted).any():
+            return model
+        seen = seen.tightened(rows)
 
 
 def functions(seen: Observations, cost: Metric) -> list[tuple[Group, ...]]:

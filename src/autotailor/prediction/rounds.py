@@ -37,14 +37,34 @@ class Rounds:
     Attributes:
         model: after all evaluations.
         outcomes: all evaluations.
-        regret: accuracy that the present choice loses at each budget ``[budgets]``, mean over the last draws, points.
+        choice: the SubNet that the model predicts best at each budget ``[budgets, variables]``.
+        draws: from the model, each a possible truth.
+        offers: the best SubNet of each draw at each budget ``[draws, budgets, variables]``.
         evaluated: number of SubNets that the rounds evaluated.
     """
 
     model: AccuracyModel
     outcomes: Outcomes
-    regret: FloatArray
+    choice: IntArray
+    draws: Sequence[Metric]
+    offers: Sequence[IntArray]
     evaluated: int
+
+    @property
+    def regret(self) -> FloatArray:
+        """Accuracy that the predicted choice loses at each budget ``[budgets]``, mean over the draws, points."""
+        return _regret(self.choice, self.draws, self.offers)
+
+    def remaining(self, chosen: Mapping[str, SubNet]) -> dict[str, float]:
+        """How much more accurate another SubNet of each budget is expected to be than the chosen one, points.
+
+        That is the mean over the draws of what the best SubNet of each has above the chosen one.
+
+        Args:
+            chosen: name of each budget, in the order of ``choice``, to its SubNet.
+        """
+        rows = np.array([subnet.to_array() for subnet in chosen.values()], dtype=np.int64)
+        return dict(zip(chosen, _regret(rows, self.draws, self.offers).tolist(), strict=True)) if chosen else {}
 
     def metrics(self) -> dict[str, float]:
         """Metrics for tracking: the number of evaluations, and the largest regret of the choice at any budget."""
@@ -76,19 +96,21 @@ def evaluate_along_front(
         model = fit(outcomes, cost)
         choice = best(model.metric())
         if not len(choice):
-            return Rounds(model, outcomes, np.empty(0), evaluated)
+            return Rounds(model, outcomes, choice, (), (), evaluated)
         draws = [model.draw(random) for _ in range(DRAWS)]
         offers = [best(draw) for draw in draws]
-        regret = _regret(choice, draws, offers)
+        found = Rounds(model, outcomes, choice, draws, offers, evaluated)
         fresh = _fresh(offers, outcomes)[: count - evaluated]
-        if not fresh or regret.max() <= tolerance:
-            return Rounds(model, outcomes, regret, evaluated)
+        if not fresh or found.regret.max() <= tolerance:
+            return found
         outcomes = outcomes.with_more(fresh, evaluate(fresh))
         evaluated += len(fresh)
 
 
 def _regret(choice: IntArray, draws: Sequence[Metric], offers: Sequence[IntArray]) -> FloatArray:
     """Mean over draws of the accuracy that a choice loses at each budget ``[budgets]``, points."""
+    if not draws:
+        return np.empty(0)
     losses = [draw.predict(offer) - draw.predict(choice) for draw, offer in zip(draws, offers, strict=True)]
     return np.asarray(np.maximum(np.mean(losses, axis=0), 0.0))
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from autotailor.data import Score, score
 from autotailor.ir.errors import AutoTailorError
 from autotailor.search import METRICS, Cost, cost_of_device
 from autotailor.search.front import spread
+from autotailor.task.registry import score
+from autotailor.task.scores import Score
 
 DRAWN = 200
 """The most SubNets of a front that a page draws and offers: on a screen, the others lie between them."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from autotailor.data.labels import ACCURACY, AGREEMENT, Score
 from autotailor.reporting.comparison import LARGEST, ORIGINAL, Comparison
 from autotailor.search.cost import LATENCY, Cost
+from autotailor.task.scores import ACCURACY, Score
 
 NAMED = 3
 """Missed budgets that a caveat names at most."""
@@ -78,7 +78,7 @@ def _cheaper(comparison: Comparison, device: str, whom: str) -> tuple[str, str]:
 def _more_accurate(comparison: Comparison, score: Score, whom: str, *, shares_verb: bool) -> str:
     """The part of the sentence about accuracy; "" where nothing is known."""
     name = comparison.featured
-    if score == AGREEMENT:
+    if score.compares:
         agreement = comparison.number(name, comparison.accuracy_column)
         error = comparison.number(name, "accuracy_standard_error")
         of_whom = whom if comparison.reference == ORIGINAL else "your network"
@@ -119,7 +119,7 @@ def _caveats(comparison: Comparison, device: str, score: Score) -> list[str]:
         )
     if comparison.accuracy_column != "accuracy_measured":
         found.append(f"The {score.name} is predicted, and not measured on the test set.")
-    elif score != AGREEMENT and (coarse := _coarse(comparison)):
+    elif not score.compares and (coarse := _coarse(comparison)):
         found.append(coarse)
     if score.meaning:
         found.append(score.meaning)

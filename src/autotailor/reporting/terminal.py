@@ -11,8 +11,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from autotailor.data.labels import ACCURACY, Score
 from autotailor.search import LATENCY, Cost
+from autotailor.task.scores import ACCURACY, Score
 
 
 def print_front(

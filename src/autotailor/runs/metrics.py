@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotailor.data.labels import Score
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement.summary import Predictions
 from autotailor.prediction import Accuracy, DropError, ModelError
 from autotailor.profiling import LUT, DeviceConfig, fusion_rules
 from autotailor.runs.known_metric import KnownMetric
 from autotailor.search.metrics import METRICS
+from autotailor.task.scores import Score
 
 LATENCY = "lut.csv: sum over the SubNet's operators; in the standard error, a row that is used k times counts k times"
 HOW: Mapping[type, str] = {

@@ -10,9 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from autotailor import data, prediction
+from autotailor import prediction, task
 from autotailor.artifacts import read_json
-from autotailor.data.labels import Score
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Modification
@@ -36,6 +35,7 @@ from autotailor.search import (
     read_forecast,
 )
 from autotailor.search.metrics import METRICS, Further
+from autotailor.task.scores import Score
 
 EVALUATED = "evaluated on the validation set, with inherited weights"
 
@@ -83,7 +83,7 @@ class RunTables:
     @property
     def score(self) -> Score:
         """What the share of right answers is called: accuracy, or agreement where the pictures have no labels."""
-        return data.score(self.configuration["data"])
+        return task.score(self.configuration["data"])
 
     @cached_property
     def predictions(self) -> Predictions:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -193,9 +194,8 @@ def _eliminate(
             cost, loss = total[key][choice]
             if np.isinf(cost):
                 continue
-            part = nothing(len(space))
-            for message in messages:
-                part = product(part, message.at({**assignment, variable: choice}), max_points)
+            heard = [message.at({**assignment, variable: choice}) for message in messages] or [nothing(len(space))]
+            part = reduce(lambda a, b: product(a, b, max_points), heard)
             parts.append(part.extended(variable, choice, cost, loss))
         fronts[key] = union(parts, len(space), max_points)
     return _Message(tuple(separator), fronts)

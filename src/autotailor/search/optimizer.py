@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -75,11 +75,26 @@ class SearchResult:
     exact: ExactFront | None
     yardstick: Yardstick
 
-    def write(self, pareto: Path, yardstick: Path, never_faster: Collection[Modification] = ()) -> None:
-        """Writes ``pareto.csv``, and as JSON the yardstick with what never was faster than what it stands in for."""
+    def write(
+        self,
+        pareto: Path,
+        yardstick: Path | None = None,
+        regret: Mapping[str, float] | None = None,
+        never_faster: Collection[Modification] = (),
+    ) -> None:
+        """Writes ``pareto.csv``, and as JSON the yardstick with what else the search says of itself.
+
+        Args:
+            pareto: path of the front.
+            yardstick: path of the JSON; None writes none.
+            regret: name of each budget to what its choice is expected to lose, points (``Rounds.remaining``).
+            never_faster: alternatives that were left out.
+        """
         self.front.write(pareto)
-        slow = [f"{each.variable} = {each.choice}" for each in never_faster]
-        write_json(yardstick, self.yardstick.to_dict() | ({"never_faster": slow} if slow else {}))
+        slow = [f"{each.choice} of {each.variable}" for each in never_faster]
+        if yardstick is not None:
+            said = {"regret": dict(regret or {}), **({"never_faster": slow} if slow else {})}
+            write_json(yardstick, self.yardstick.to_dict() | said)
 
     def metrics(self) -> dict[str, float]:
         """Metrics for tracking: the number of SubNets on the front, and the known numbers of the yardstick."""

@@ -13,11 +13,11 @@ from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Modification, Space
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction import Outcomes, d_optimal, offer
-from autotailor.prediction.evaluations.noise import guessed
 from autotailor.prediction.functions import groups
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.measurement import evaluate, learning, learnt_from
 from autotailor.sensitivity.validation import validation_subnets
+from autotailor.task.registry import of
 
 DESIGN = 1  # stream of random numbers: others draw the SubNets by which predictions are judged
 
@@ -60,7 +60,7 @@ def evaluate_designed(net: SuperNet, data: DataSplits, config: SensitivityConfig
     title = learning(data, images)
     alone = singles(net.space)
     found = evaluate(net, data, images, alone, config, journal, title)
-    outcomes = Outcomes.of(net.space, alone, found, images.groups, guessed(images.labels))
+    outcomes = Outcomes.of(net.space, alone, found, images.groups, of(images).chance(images.labels))
     judges = validation_subnets(net, config)
     more = designed(outcomes, net.macs(), config.evaluations, config.seed, without=judges)
     return outcomes.with_more(more, evaluate(net, data, images, more, config, journal, title))

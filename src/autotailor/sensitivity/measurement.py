@@ -77,14 +77,14 @@ def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal:
     }
     images = learnt_from(data, config)
     found = evaluate(net, data, images, [base, *singles.values()], config, journal, learning(data, images))
-    groups, right = images.groups, found[base.id].right
+    groups, values = images.groups, found[base.id].values
     rows = [
-        (variable, choice, *accuracy_drop(right, found[subnet.id].right, groups))
+        (variable, choice, *accuracy_drop(values, found[subnet.id].values, groups))
         for (variable, choice), subnet in singles.items()
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"choice": object})
     frame["choice"] = pd.Series([row[1] for row in rows], dtype=object)  # integers stay integers
-    return Sensitivity(frame, *accuracy(right, groups))
+    return Sensitivity(frame, *accuracy(values, groups))
 
 
 def accuracy_metric(space: Space, rows: pd.DataFrame, baseline: float) -> Metric:
@@ -179,7 +179,7 @@ def measure_accuracies(
     fresh = [subnet for subnet in dict.fromkeys([*reference, *subnets]) if subnet.id not in found]
     if fresh:
         found |= evaluate(net, data, images, fresh, config, journal, "candidates")
-    measured = {s.id: Measured.alone(*accuracy(found[s.id].right, images.groups)) for s in subnets}
+    measured = {s.id: Measured.alone(*accuracy(found[s.id].values, images.groups)) for s in subnets}
     earlier = () if known is None else known.subnets
     others = [subnet for subnet in dict.fromkeys([*earlier, *subnets]) if subnet != base]
     if model is None or not others:
@@ -198,10 +198,10 @@ def measure_accuracies(
 def _posteriors(model: AccuracyModel, outcomes: Outcomes) -> dict[str, tuple[float, float]]:
     """Posterior of each SubNet's accuracy on the images of its outcome, percent, and its standard error, points."""
     rows = outcomes.indices
-    right = np.concatenate([outcomes.reference.right[None], outcomes.right])
-    values, errors = 100.0 * right.mean(axis=1), paired_errors(right, outcomes.groups)
-    believed = np.concatenate([values[:1], model.predict(rows)])
-    posterior = uncontradicted(believed, values, errors, reference=0)[1:]
+    values = np.concatenate([outcomes.reference.values[None], outcomes.values])
+    measured, errors = 100.0 * values.mean(axis=1), paired_errors(values, outcomes.groups)
+    believed = np.concatenate([measured[:1], model.predict(rows)])
+    posterior = uncontradicted(believed, measured, errors, reference=0)[1:]
     known = model.standard_errors(rows, same_images=True)
     error = np.where(posterior == believed[1:], known, np.maximum(known, errors[1:, 0]))
     found = zip(posterior.tolist(), error.tolist(), strict=True)
@@ -217,7 +217,7 @@ def evaluate(
     path: Path,
     title: str,
 ) -> dict[str, Outcome]:
-    """Answers and losses of SubNets after recalibration; SubNets in the journal are not evaluated again.
+    """Values and losses of SubNets after recalibration; SubNets in the journal are not evaluated again.
 
     Args:
         net: the SuperNet.
@@ -229,7 +229,7 @@ def evaluate(
         title: what the evaluations are for; a journal is not read for another title.
 
     Returns:
-        Id of each SubNet to its answers and losses, image by image.
+        Id of each SubNet to its values and losses, image by image.
     """
     wanted = {subnet.id: subnet for subnet in subnets}
     if any(subnet.space != net.space for subnet in wanted.values()):

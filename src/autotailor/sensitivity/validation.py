@@ -14,13 +14,14 @@ from autotailor.ir.space.link import points_of_log_odds
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import SubNet, sample_distinct, stack
 from autotailor.ir.supernet import SuperNet
-from autotailor.prediction.evaluations.outcome import BoolArray, Outcome
+from autotailor.prediction.evaluations.outcome import Outcome
 from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.prediction.model import AccuracyModel
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.errors import SensitivityError
 from autotailor.sensitivity.measurement import Sensitivity, evaluate, predicted_accuracy
 from autotailor.statistics import accuracy, accuracy_drop
+from autotailor.task.registry import score_of
 
 COLUMNS = (
     "subnet",
@@ -60,9 +61,9 @@ def validate_accuracy(
     if not subnets:
         raise SensitivityError("validate_accuracy needs at least one SubNet")
     base = net.largest()
-    found = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{data.score.name} validation")
-    groups, right = data.test.groups, found[base.id].right
-    predicted, errors = _predicted(net, predictor, subnets, right)
+    found = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{score_of(data).name} validation")
+    groups, values = data.test.groups, found[base.id].values
+    predicted, errors = _predicted(net, predictor, subnets, values)
     own = _own_errors(net, subnets, found, groups)
     rows = [
         (
@@ -70,8 +71,8 @@ def validate_accuracy(
             subnet.to_json(),
             float(value),
             float(error),
-            accuracy(found[subnet.id].right, groups)[0],
-            accuracy_drop(right, found[subnet.id].right, groups)[1],
+            accuracy(found[subnet.id].values, groups)[0],
+            accuracy_drop(values, found[subnet.id].values, groups)[1],
             own.get(subnet, 0.0),
         )
         for subnet, value, error in zip(subnets, predicted, errors, strict=True)
@@ -80,7 +81,7 @@ def validate_accuracy(
 
 
 def _predicted(
-    net: SuperNet, predictor: Sensitivity | AccuracyModel, subnets: Sequence[SubNet], reference: BoolArray
+    net: SuperNet, predictor: Sensitivity | AccuracyModel, subnets: Sequence[SubNet], reference: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Predictions ``[n]`` in percent, and the standard errors of the drops ``[n]`` in points."""
     rows = stack(subnets)
@@ -98,5 +99,5 @@ def _own_errors(
     if not set(subnets) - {net.largest()}:
         return {}
     outcomes = Outcomes.of(net.space, subnets, found, groups)
-    errors = points_of_log_odds(100.0 * outcomes.right.mean(axis=1)) * np.sqrt(outcomes.beside_shift)
+    errors = points_of_log_odds(100.0 * outcomes.values.mean(axis=1)) * np.sqrt(outcomes.beside_shift)
     return dict(zip(outcomes.subnets, errors.tolist(), strict=True))

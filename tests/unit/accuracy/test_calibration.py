@@ -40,9 +40,9 @@ class TestCalibration:
         subnet = finetuned.net.largest()
         statistics = accuracy.Calibrator(tiny, accuracy.CalibrationConfig(32, 16)).statistics(module, subnet)
         found = accuracy.evaluate(module, subnet, tiny.test, statistics)
-        assert found.right.shape == found.losses.shape == (40,)
+        assert found.values.shape == found.losses.shape == (40,)
         broken = {name: (mean + 50, variance) for name, (mean, variance) in statistics.items()}
-        assert accuracy.evaluate(module, subnet, tiny.test, broken).right.mean() <= 0.5
+        assert accuracy.evaluate(module, subnet, tiny.test, broken).values.mean() <= 0.5
         with pytest.raises(accuracy.AccuracyError, match="elastic module"):
             accuracy.evaluate(fresh(), subnet, tiny.test, statistics)  # type: ignore[arg-type]
 

@@ -10,10 +10,11 @@ from torch import nn
 
 import autotailor
 from autotailor.accuracy.errors import AccuracyError
-from autotailor.accuracy.evaluation import WORST, correctness, evaluate, judged, percent
+from autotailor.accuracy.evaluation import correctness, evaluate, percent
 from autotailor.data import DataSplits
 from autotailor.data.errors import DataError
 from autotailor.data.splits import TensorEvaluationSet
+from autotailor.task import find
 
 
 class Corner(nn.Module):
@@ -60,28 +61,10 @@ def test_a_subnet_is_evaluated_at_its_resolution_with_its_statistics(
     with torch.no_grad():
         logits = plain_net.build(subnet, statistics, logits=True)(sized)
     found = evaluate(module, subnet, tiny.validation, statistics)
-    assert found.right.tolist() == (logits.argmax(1) == labels).tolist()
+    assert found.values.tolist() == (logits.argmax(1) == labels).tolist()
     expected = F.cross_entropy(logits.double(), labels, reduction="none")
     np.testing.assert_allclose(found.losses, expected, rtol=1e-4, atol=1e-6)
     assert module.active == subnet
-
-
-def test_losses_are_those_of_pytorch_in_fp64() -> None:
-    random = torch.Generator().manual_seed(0)
-    logits = 8 * torch.randn(200, 7, generator=random)
-    labels = torch.randint(7, (200,), generator=random)
-    right, losses = judged(logits, labels)
-    assert right.tolist() == (logits.argmax(1) == labels).tolist()
-    assert losses.dtype == torch.float32
-    np.testing.assert_allclose(losses, F.cross_entropy(logits.double(), labels, reduction="none"), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("logit", [float("nan"), float("inf"), -1e30], ids=str)
-def test_outputs_that_are_no_numbers_have_the_worst_loss(logit: float) -> None:
-    logits = torch.tensor([[0.0, logit, 0.0], [0.0, 3.0, 0.0]])
-    _, losses = judged(logits, torch.tensor([1, 1]))
-    assert losses[0] == WORST
-    assert losses[1] == pytest.approx(-np.log(np.exp(3) / (np.exp(3) + 2)), rel=1e-5)
 
 
 class Diverged(nn.Module):
@@ -103,7 +86,7 @@ def test_a_network_that_answers_nan_is_right_on_no_image(classes: int, tiny: Dat
     assert (labels == 0).any()
     network = Diverged(classes)
     assert not correctness(network, tiny.validation).any()
-    assert not judged(network(images), labels)[0].any()
+    assert not find("classification").judge(network(images), labels).values.any()
 
 
 def test_images_without_labels_are_refused(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:

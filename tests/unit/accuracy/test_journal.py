@@ -18,7 +18,7 @@ def outcome(images: int, seed: int = 0) -> Outcome:
 
 def check(found: Outcome | None, expected: Outcome) -> None:
     assert found is not None
-    np.testing.assert_array_equal(found.right, expected.right)
+    np.testing.assert_array_equal(found.values, expected.values)
     np.testing.assert_array_equal(found.losses, expected.losses)
 
 

@@ -32,8 +32,8 @@ def test_neither_workers_nor_memory_change_answers_and_losses(
     assert sorted(subnet.id for subnet, _ in found) == sorted(subnet.id for subnet in subnets)
     for subnet, outcome in found:
         expected = evaluate(module, subnet, tiny.validation, calibrator.statistics(module, subnet), batch_size=16)
-        assert (outcome.right.dtype, outcome.losses.dtype) == (np.bool_, np.float32)
-        assert outcome.right.tolist() == expected.right.tolist()
+        assert (outcome.values.dtype, outcome.losses.dtype) == (np.float64, np.float32)
+        assert outcome.values.tolist() == expected.values.tolist()
         assert outcome.losses.tobytes() == expected.losses.tobytes()
 
 
@@ -50,8 +50,18 @@ def test_an_evaluator_follows_the_weights(plain_net: autotailor.SuperNet, tiny: 
     assert all((before[s].losses != after[s].losses).any() for s in subnets)
     for subnet, outcome in after.items():
         expected = evaluate(module, subnet, tiny.validation, calibrator.statistics(module, subnet))
-        assert outcome.right.tolist() == expected.right.tolist()
+        assert outcome.values.tolist() == expected.values.tolist()
         assert outcome.losses.tobytes() == expected.losses.tobytes()
+
+
+def test_subnets_that_keep_the_given_statistics_see_one_batch_and_answer_as_after_all(
+    plain_net: autotailor.SuperNet, tiny: DataSplits
+) -> None:
+    net, calibrators = plain_net.recalibrated(0.0), [Calibrator(tiny, CalibrationConfig(n, 16)) for n in (16, 32)]
+    assert [len(calibrators[1].images_for(each.module())) for each in (net, plain_net)] == [1, 2]
+    subnets = sample_distinct(net.space, 4, np.random.default_rng(0))
+    few, many = (dict(Evaluator(net.module().eval(), each, tiny.validation, 1).all(subnets)) for each in calibrators)
+    assert all(few[subnet].losses.tobytes() == many[subnet].losses.tobytes() for subnet in subnets)
 
 
 def test_no_subnets_are_evaluated_at_once(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:

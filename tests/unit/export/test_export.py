@@ -104,7 +104,7 @@ def test_accuracy_of_the_file_is_that_of_the_supernet(exported: Path, resnet_net
     splits, module = tiny_data.splits(), resnet_net.module().eval()
     statistics = calibrate(module, resnet_net.smallest(), splits, CALIBRATION)
     by_file = accuracy_of_onnx(exported / "model.onnx", splits.test)
-    by_supernet = evaluate(module, resnet_net.smallest(), splits.test, statistics).right
+    by_supernet = evaluate(module, resnet_net.smallest(), splits.test, statistics).values
     assert np.array_equal(by_file, by_supernet)
 
 

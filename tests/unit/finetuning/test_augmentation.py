@@ -32,6 +32,7 @@ from autotailor.finetuning.loss import make_loss
 from autotailor.finetuning.polishing import PolishConfig, Round, polish
 from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.steps import Step
+from autotailor.task import find
 from training import PRETRAIN, equal, fresh, weights
 
 ALL = AugmentationConfig("randaugment", erasing=0.5, mixup=0.4, cutmix=1.0)
@@ -197,12 +198,16 @@ class TestLossOfTheUsers:
         self, name: str, refused: Callable[..., None]
     ) -> None:
         loss = f"losses_of_mine:{name}"
-        make_loss(FinetuneConfig(epochs=1, loss=loss), 5, independent=False)
+        make_loss(FinetuneConfig(epochs=1, loss=loss), find("classification"), 5, independent=False)
         says = r"shares of classes, float32 \[b, classes\], because augmentation"
         refused(says, loss=loss, augmentation=AugmentationConfig(cutmix=1.0))
 
     def test_for_pictures_without_labels_it_is_tried_with_none(self) -> None:
         with pytest.raises(TrainingError, match="all -1, because the pictures have none"):
             make_loss(
-                FinetuneConfig(epochs=1, loss="losses_of_mine:classes", augmentation=ALL), 5, False, labelled=False
+                FinetuneConfig(epochs=1, loss="losses_of_mine:classes", augmentation=ALL),
+                find("classification"),
+                5,
+                False,
+                labelled=False,
             )

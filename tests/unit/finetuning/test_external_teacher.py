@@ -20,6 +20,7 @@ from autotailor.data import DataSplits
 from autotailor.data.splits import sized
 from autotailor.finetuning import FinetuneConfig, FinetuneResult, TrainingError
 from autotailor.finetuning.external_teacher import fetch_teacher, load_teacher
+from autotailor.task import find
 from oracles import Oracle
 from training import equal, weights
 
@@ -104,9 +105,9 @@ def test_a_network_of_timm_that_was_made_for_the_datas_size_gets_images_of_this_
 
     sys.modules["teachers_of_mine"].small = small  # type: ignore[attr-defined]
     assert load_teacher("teachers_of_mine:small", tiny).resolution == 0
-    fetch_teacher("teachers_of_mine:small", 5, 32)
+    fetch_teacher("teachers_of_mine:small", find("classification"), 5, 32)
     with pytest.raises(TrainingError, match=r"AssertionError: Input height \(224\) doesn't match model \(32\)"):
-        fetch_teacher("teachers_of_mine:small", 5, 64)
+        fetch_teacher("teachers_of_mine:small", find("classification"), 5, 64)
 
 
 def test_it_teaches_in_the_place_of_the_original_network_and_goes_on_bit_by_bit(

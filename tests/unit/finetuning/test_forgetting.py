@@ -18,6 +18,7 @@ from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, FinetuneResult
 from autotailor.finetuning.forgetting import EarlyWarning, warn_if_worse
 from autotailor.ir.supernet import SuperNet
+from autotailor.task.scores import ACCURACY, AGREEMENT
 
 CONF = Path(__file__).parents[3] / "conf"
 SIDE = 32
@@ -93,26 +94,26 @@ def test_only_a_clear_loss_is_complained_about(
     images: int, wrong: int, warns: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     known, now = np.ones(images, dtype=np.bool_), np.arange(images) >= wrong
-    warn_if_worse(known, now, np.arange(images), 1e-3)
+    warn_if_worse(known, now, np.arange(images), 1e-3, ACCURACY)
     assert (AFTER in caplog.text) == warns
 
 
 def test_without_labels_the_warnings_speak_of_agreement(caplog: pytest.LogCaptureFixture) -> None:
     known = np.ones(1000, dtype=np.bool_)
-    warn_if_worse(known, np.arange(1000) >= 500, np.arange(1000), 1e-3, labelled=False)
-    EarlyWarning(lambda metrics, epoch: None, known, 4, 1e-3, labelled=False)({"largest_accuracy": 25.0}, 0)
+    warn_if_worse(known, np.arange(1000) >= 500, np.arange(1000), 1e-3, AGREEMENT)
+    EarlyWarning(lambda metrics, epoch: None, known, 1 / 4, 1e-3, AGREEMENT)({"largest_accuracy": 25.0}, 0)
     assert "the largest SubNet agrees with the original network for 50.0 % of the validation images: " in caplog.text
     assert "the largest SubNet agrees with the original network for 25.0 % of the panel's images: " in caplog.text
     assert "is right" not in caplog.text
 
 
 def test_a_rate_far_too_high_is_not_answered_with_one_that_is_still_too_high(caplog: pytest.LogCaptureFixture) -> None:
-    warn_if_worse(np.ones(1000, dtype=np.bool_), np.zeros(1000, dtype=np.bool_), np.arange(1000), 1000.0)
+    warn_if_worse(np.ones(1000, dtype=np.bool_), np.zeros(1000, dtype=np.bool_), np.arange(1000), 1000.0, ACCURACY)
     assert "lower finetune.lr (now 1000, for instance to 0.004)" in caplog.text
 
 
 def test_a_better_network_is_not_complained_about(caplog: pytest.LogCaptureFixture) -> None:
-    warn_if_worse(np.arange(1000) >= 500, np.ones(1000, dtype=np.bool_), np.arange(1000), 1e-3)
+    warn_if_worse(np.arange(1000) >= 500, np.ones(1000, dtype=np.bool_), np.arange(1000), 1e-3, ACCURACY)
     assert not caplog.text
 
 
@@ -121,7 +122,7 @@ def test_the_early_warning_comes_once_below_half_of_the_accuracy_above_chance_an
 ) -> None:
     rows: list[tuple[int, dict[str, float]]] = []
     known = np.arange(100) >= 10  # 90 %; chance is 50 %, so that 70 % is the limit
-    record = EarlyWarning(lambda metrics, epoch: rows.append((epoch, dict(metrics))), known, 2, 8e-3)
+    record = EarlyWarning(lambda metrics, epoch: rows.append((epoch, dict(metrics))), known, 1 / 2, 8e-3, ACCURACY)
     told = [
         {"loss": 1.0, "largest_accuracy": 71.0},
         {"loss": 0.9},
@@ -131,5 +132,5 @@ def test_the_early_warning_comes_once_below_half_of_the_accuracy_above_chance_an
         record(metrics, epoch)
     assert rows == list(enumerate(told))
     (said,) = [entry.getMessage() for entry in caplog.records if entry.levelno == logging.WARNING]
-    assert "after epoch 3 the largest SubNet is right for 69.0 %" in said
+    assert "after epoch 3 the largest SubNet has accuracy 69.0 %" in said
     assert "for instance to 0.002" in said

@@ -17,14 +17,16 @@ from autotailor import finetuning
 from autotailor.data import DataSplits
 from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.finetuning import FinetuneConfig, FinetuneResult, TrainingError
-from autotailor.finetuning.distillation import distillation_loss
+from autotailor.finetuning.lesson import lesson_of
 from autotailor.finetuning.loss import make_loss
+from autotailor.task import find
+from autotailor.task.distillation import distillation_loss
 from training import equal, weights
 
 
 def same(logits: torch.Tensor, labels: torch.Tensor, teacher: torch.Tensor, config: FinetuneConfig) -> torch.Tensor:
     """Distillation as autotailor has it."""
-    return distillation_loss(logits, labels, teacher, config.distillation, config.label_smoothing)
+    return distillation_loss(logits, labels, teacher, lesson_of(config, independent=False))
 
 
 @pytest.fixture(autouse=True)
@@ -87,10 +89,10 @@ def test_a_loss_that_cannot_take_mixed_labels_is_refused_for_any_number_of_class
     """With as many images as classes, shapes fit that would not fit in the training."""
     setattr(sys.modules["losses_of_mine"], "for_whole_labels", for_whole_labels)  # noqa: B010
     config = FinetuneConfig(epochs=1, loss="losses_of_mine:for_whole_labels")
-    make_loss(config, classes, independent=False)
+    make_loss(config, find("classification"), classes, independent=False)
     mixed = replace(config, augmentation=AugmentationConfig(mixup=0.2))
     with pytest.raises(TrainingError, match=r"losses_of_mine:for_whole_labels failed on \d images: RuntimeError"):
-        make_loss(mixed, classes, independent=False)
+        make_loss(mixed, find("classification"), classes, independent=False)
 
 
 def test_the_current_folder_is_searched_for_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +101,12 @@ def test_the_current_folder_is_searched_for_the_module(tmp_path: Path, monkeypat
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
-    loss = make_loss(FinetuneConfig(epochs=1, loss="loss_in_the_current_folder:mine"), classes=3, independent=False)
+    loss = make_loss(
+        FinetuneConfig(epochs=1, loss="loss_in_the_current_folder:mine"),
+        find("classification"),
+        classes=3,
+        independent=False,
+    )
     logits = torch.full((2, 3), 2.0)
     assert float(loss(logits, torch.tensor([0, 1]), logits, FinetuneConfig(epochs=1))) == 4.0
 

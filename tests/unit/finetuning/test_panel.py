@@ -73,7 +73,7 @@ def test_every_accuracy_is_that_of_the_recalibrated_subnet_on_part_of_the_valida
     module = result.net.module(logits=True).eval()
     calibrator, images = Calibrator(tiny, replace(finetune_config.calibration, images=15)), excerpt(tiny.validation, 15)
     for name, subnet in (("largest", result.net.largest()), ("smallest", result.net.smallest())):
-        right = evaluate(module, subnet, images, calibrator.statistics(module, subnet)).right
+        right = evaluate(module, subnet, images, calibrator.statistics(module, subnet)).values
         assert row[f"{name}_accuracy"] == percent(right)
     assert row["panel_accuracy"] == pytest.approx(sum(row[f"panel_{n}_accuracy"] for n in (1, 2, 3)) / 3)
 

@@ -26,9 +26,10 @@ from autotailor.finetuning import (
     finetune,
     pretrain,
 )
-from autotailor.finetuning.config import DistillationConfig
-from autotailor.finetuning.distillation import distillation_loss, teacher_alone
+from autotailor.finetuning.lesson import teacher_alone
 from autotailor.finetuning.scaled import train_scaled
+from autotailor.task.distillation import distillation_loss
+from autotailor.task.interface import Lesson
 
 CONFIG = FinetuneConfig(epochs=2, batch_size=16, lr=1e-3, calibration=CalibrationConfig(images=32, batch_size=16))
 
@@ -58,10 +59,10 @@ def net() -> autotailor.SuperNet:
 def test_labels_do_not_matter_where_the_teacher_has_all_the_weight(independent: bool) -> None:
     torch.manual_seed(0)
     logits, teacher = torch.randn(6, 5), torch.randn(6, 5)
-    alone = DistillationConfig(weight=1.0)
+    alone = Lesson(weight=1.0, smoothing=0.1, independent=independent)
     unknown: Batch = logits, torch.full((6,), UNKNOWN)
-    soft = distillation_loss(*unknown, teacher, alone, 0.1, independent)
-    labelled = distillation_loss(logits, torch.arange(6) % 5, teacher, alone, 0.1, independent)
+    soft = distillation_loss(*unknown, teacher, alone)
+    labelled = distillation_loss(logits, torch.arange(6) % 5, teacher, alone)
     assert soft.item() > 0
     assert torch.equal(soft, labelled)
 
@@ -78,7 +79,7 @@ def test_a_supernet_is_trained_and_the_check_of_the_teacher_is_skipped_with_a_se
     data = with_labels(unlabelled(), net)
     with caplog.at_level(logging.INFO):
         result = finetune(net, data, CONFIG, tmp_path)
-    assert "whether the original network classifies these pictures well cannot be checked" in caplog.text
+    assert "whether the original network knows these pictures well cannot be checked" in caplog.text
     assert result.metrics["original_validation_accuracy"] == 100.0
     assert np.isfinite(result.metrics["loss"])
 

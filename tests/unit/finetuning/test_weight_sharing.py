@@ -35,6 +35,7 @@ from autotailor.finetuning.training.states.checkpoint import Checkpoint
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.weight_sharing import WeightSharing
 from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.task import find
 from fake_cuda import CUDA, fake_cuda
 from regions import outside
 from training import close, equal, weights
@@ -168,7 +169,13 @@ def sharing(
     """Steps of training where the module is."""
     strategy = finetuning.sampling.create("sandwich", net.space, stages_of(net.space, net.stages), 3)
     teacher = teacher or original(net)
-    return WeightSharing(module, teacher, strategy, config, make_loss(config, net.num_classes, net.head.independent))
+    return WeightSharing(
+        module,
+        teacher,
+        strategy,
+        config,
+        make_loss(config, find("classification"), net.num_classes, net.head.independent),
+    )
 
 
 class Drawn(TrainStream):
@@ -209,7 +216,13 @@ def test_a_step_by_muon_leaves_what_the_step_did_not_train(
     config = replace(finetune_config, optimizer="muon", strategy="uniform", subnets=1, epochs=1, weight_decay=0.5)
     strategy = finetuning.sampling.create("uniform", plain_net.space, stages_of(plain_net.space, plain_net.stages), 1)
     module = plain_net.module(logits=True)
-    step = WeightSharing(module, original(plain_net), strategy, config, make_loss(config, plain_net.num_classes, False))
+    step = WeightSharing(
+        module,
+        original(plain_net),
+        strategy,
+        config,
+        make_loss(config, find("classification"), plain_net.num_classes, False),
+    )
     kept: list[dict[torch.Tensor, torch.Tensor]] = []
     left = 0
 
@@ -295,7 +308,7 @@ def test_the_largest_subnet_teaches_the_others_where_it_is_asked_to(
     strategy = finetuning.sampling.create("uniform", plain_net.space, stages_of(plain_net.space, plain_net.stages), 1)
     (drawn,) = strategy.draw(0.0, np.random.default_rng(0))
     assert drawn != plain_net.largest()
-    loss = make_loss(config, plain_net.num_classes, plain_net.head.independent)
+    loss = make_loss(config, find("classification"), plain_net.num_classes, plain_net.head.independent)
     found = WeightSharing(module, original(plain_net), strategy, config, loss)(batch)
     logits = []
     for subnet in (drawn, plain_net.largest()):
@@ -341,7 +354,7 @@ class TestAccelerator:
             module.to(CUDA)
             statistics = calibrator.statistics(module, subnet)
             assert {tensor.device for pair in statistics.values() for tensor in pair} <= {CUDA}
-            assert len(finetuning.weight_sharing.evaluate(module, subnet, tiny.test, statistics).right) == 40
+            assert len(finetuning.weight_sharing.evaluate(module, subnet, tiny.test, statistics).values) == 40
 
     def test_a_batch_that_is_left_on_the_processor_is_refused(
         self, plain_net: autotailor.SuperNet, finetune_config: FinetuneConfig, monkeypatch: pytest.MonkeyPatch

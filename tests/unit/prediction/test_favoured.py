@@ -37,9 +37,9 @@ def others(world):
 
 def lifted(outcome: Outcome) -> Outcome:
     """More right answers, by about half a unit of log-odds, and losses that are smaller by as much."""
-    right = outcome.right.copy()
+    right = outcome.values.copy()
     share = 1 / (1 + np.exp(-log_odds(right.sum(), len(right)) - 0.5))
-    right[np.flatnonzero(~outcome.right)[: round(share * len(right)) - int(outcome.right.sum())]] = True
+    right[np.flatnonzero(outcome.values == 0)[: round(share * len(right)) - int(outcome.values.sum())]] = True
     return Outcome(right, outcome.losses * np.float32(np.exp(-0.35)))
 
 
@@ -53,7 +53,7 @@ def test_a_favoured_subnet_does_not_lead_other_predictions_astray(
     found = model.predict(stack(small))
     truth, rows = world.linear(others), stack(others)
     off, error = np.std(model.metric().linear(rows) - truth), model.metric_errors(stack(small)).min()
-    np.testing.assert_allclose(found, [100 * each.right.mean() for each in better.values()], atol=2.0)
+    np.testing.assert_allclose(found, [100 * each.values.mean() for each in better.values()], atol=2.0)
     monkeypatch.setattr("autotailor.prediction.favoured.VARIANCE", 0.0)
     usual = fit(outcomes, world.cost)
     assert np.std(usual.metric().linear(rows) - truth) > 1.05 * off

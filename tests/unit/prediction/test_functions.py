@@ -69,6 +69,12 @@ def test_a_pair_is_admitted_with_the_variables_of_its_gates() -> None:
     }
 
 
+def test_no_name_is_nearer_to_one_name_than_to_another() -> None:
+    rows = contrasts(5, is_ordered=False)
+    covariance = rows.T @ rows  # of the effects of the choices, with weights of one variance
+    np.testing.assert_allclose(covariance, 5 * np.eye(5) - 1, atol=1e-9)
+
+
 def test_the_weight_of_the_drops_is_1_beforehand(world) -> None:
     found = {group.name: group for group in groups(world.net.space, world.effects, world.cost)}
     assert {name for name, group in found.items() if group.mean} == {"drops"}

@@ -33,7 +33,7 @@ def ruined(world, images: int, scale: float) -> tuple[Outcomes, object]:
 
     subnets = [*world.singles(), *sample_distinct(space, 20, np.random.default_rng(0))]
     found = Outcomes.of(space, subnets, answers(subnets, images, 1), np.arange(images), 1 / CLASSES)
-    return found, lambda asked: np.array([100 * each.right.mean() for each in answers(asked, 20_000, 2).values()])
+    return found, lambda asked: np.array([100 * each.values.mean() for each in answers(asked, 20_000, 2).values()])
 
 
 @pytest.mark.parametrize("images", [100, 200, 1000])
@@ -73,9 +73,9 @@ def test_a_subnet_that_guesses_counts_where_the_model_believes_more_of_it(world)
     outcomes, _ = ruined(world, 500, 1.0)
     random = np.random.default_rng(5)
     whole = outcomes.observations.is_whole
-    right = np.where(whole[:, None], random.random(outcomes.right.shape) < 1 / CLASSES, outcomes.right)
+    right = np.where(whole[:, None], random.random(outcomes.values.shape) < 1 / CLASSES, outcomes.values)
     losses = np.where(whole[:, None], np.float32(np.log(CLASSES)), outcomes.losses)
-    dead = replace(outcomes, right=right, losses=losses)
+    dead = replace(outcomes, values=right, losses=losses)
     assert dead.is_guess[whole].all()
     model = fit(dead, world.cost)
     assert not model.observations.is_loose.all()

@@ -34,7 +34,7 @@ def misfit(model: AccuracyModel) -> float:
 
 
 def measured(world, subnets) -> np.ndarray:
-    return np.array([100 * found.right.mean() for found in world.evaluate(subnets).values()])
+    return np.array([100 * found.values.mean() for found in world.evaluate(subnets).values()])
 
 
 def test_the_metric_is_the_prediction_of_subnets_without_evaluation(model: AccuracyModel, others) -> None:
@@ -49,7 +49,7 @@ def test_terms_of_the_metric_do_not_repeat_a_scope(model: AccuracyModel) -> None
 
 
 def test_the_prediction_of_an_evaluated_subnet_includes_its_measurement(world, model: AccuracyModel) -> None:
-    rows, right = model.observations.indices, 100 * world.outcomes(60).right.mean(axis=1)
+    rows, right = model.observations.indices, 100 * world.outcomes(60).values.mean(axis=1)
     with_own, without = np.abs(model.predict(rows) - right), np.abs(model.metric().predict(rows) - right)
     assert with_own.mean() < 0.9 * without.mean()
 
@@ -104,9 +104,9 @@ def test_the_error_of_the_metric_counts_what_draws_of_base_images_do_to_it(world
         chosen = images[random.integers(0, len(images), len(images))].ravel()
         again = replace(
             outcomes,
-            right=outcomes.right[:, chosen],
+            values=outcomes.values[:, chosen],
             losses=outcomes.losses[:, chosen],
-            reference=Outcome(outcomes.reference.right[chosen], outcomes.reference.losses[chosen]),
+            reference=Outcome(outcomes.reference.values[chosen], outcomes.reference.losses[chosen]),
         )
         parts = zip(again.observed(outcomes.slope).parts, model.observations.parts, strict=True)
         seen = replace(model.observations, parts=tuple(replace(new, independent=old.independent) for new, old in parts))
@@ -169,7 +169,7 @@ def test_evaluations_on_more_images_replace_those_of_the_same_subnet(world, othe
     quarter = np.arange(len(world.groups)) % 16 < 4
     known, chosen = [*world.singles(), *others[:30]], others[20:40]
     evaluated = world.evaluate(known).items()
-    few = {id_: Outcome(each.right[quarter], each.losses[quarter]) for id_, each in evaluated}
+    few = {id_: Outcome(each.values[quarter], each.losses[quarter]) for id_, each in evaluated}
     small = fit(Outcomes.of(world.net.space, known, few, world.groups[quarter]), world.cost)
     whole = Outcomes.of(world.net.space, chosen, _with_largest(world, chosen), world.groups)
     after = small.updated(whole)
@@ -179,7 +179,7 @@ def test_evaluations_on_more_images_replace_those_of_the_same_subnet(world, othe
     said = after.observations.parts[0].target[-len(chosen) :]
     np.testing.assert_allclose(said, small.observations.slope * whole.score)
     truth = 100 / (1 + np.exp(-world.linear(chosen) - whole.baseline))
-    before, value = small.metric(whole.reference.right).predict(stack(chosen)), after.predict(stack(chosen))
+    before, value = small.metric(whole.reference.values).predict(stack(chosen)), after.predict(stack(chosen))
     assert np.abs(value - truth).mean() < np.abs(before - truth).mean()
     errors = after.standard_errors(stack(chosen), same_images=True)
     assert (errors < small.standard_errors(stack(chosen), same_images=True)).all()

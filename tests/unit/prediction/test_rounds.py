@@ -59,6 +59,17 @@ def test_rounds_lower_the_regret_of_the_choice(world, subnets: IntArray) -> None
     assert after.regret.max() < before.regret.max()
 
 
+def test_what_remains_is_named_by_budget_and_is_more_for_a_worse_choice(world, subnets: IntArray) -> None:
+    found, _ = run(world, subnets, 12, 0.0)
+    names = ("loose", "middle", "tight")
+    predicted = {n: SubNet.from_array(world.net.space, row) for n, row in zip(names, found.choice, strict=True)}
+    assert list(found.remaining(predicted).values()) == pytest.approx(found.regret)
+    worse = found.remaining(dict.fromkeys(names, world.net.smallest()))
+    assert list(worse) == list(names)
+    assert all(worse[name] > left for name, left in zip(names, found.regret, strict=True))
+    assert found.remaining({}) == {}
+
+
 def test_the_evaluated_subnets_are_better_than_others_of_their_cost(world, subnets: IntArray) -> None:
     _, asked = run(world, subnets, 24, 0.0)
     cost, truth = world.cost.predict(subnets), world.linear([SubNet.from_array(world.net.space, r) for r in subnets])

@@ -245,6 +245,7 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
                 "mean_gap": 0.0021,
                 "slack_ms": 0.0,
                 "reason": "",
+                "regret": {"budget_01": 0.42, "budget_02": 0.07},
             },
         ),
         space=document(

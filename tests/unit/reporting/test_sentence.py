@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from autotailor.data.labels import AGREEMENT
 from autotailor.reporting import answer
 from autotailor.search import costs
+from autotailor.task.scores import AGREEMENT
 
 
 def summary(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
-from autotailor.data.labels import AGREEMENT
 from autotailor.reporting import ReportInputs, print_front
 from autotailor.search import costs
+from autotailor.task.scores import AGREEMENT
 
 
 def test_print_front_fits_80_columns(inputs: ReportInputs) -> None:

@@ -137,7 +137,7 @@ def test_alternatives_that_are_never_faster_are_left_out(named: Objectives) -> N
 
 def test_what_was_left_out_stands_beside_the_yardstick(named: Objectives, tmp_path: Path) -> None:
     result = search(named, QUICK)
-    result.write(tmp_path / "a.csv", tmp_path / "a.json", never_faster(named.cost))
+    result.write(tmp_path / "a.csv", tmp_path / "a.json", never_faster=never_faster(named.cost))
     assert json.loads((tmp_path / "a.json").read_text())["never_faster"] == [
-        "block1.operator = depthwise", "block1.operator = same",
+        "depthwise of block1.operator", "same of block1.operator",
     ]  # fmt: skip

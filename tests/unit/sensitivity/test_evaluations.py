@@ -58,7 +58,7 @@ def test_the_same_images_are_right_as_in_the_sensitivities(
     resnet_net: autotailor.SuperNet, outcomes: Outcomes, journal: Path
 ) -> None:
     measured = sensitivity.measure(resnet_net, tiny_data.splits(), CONFIG, journal)
-    assert 100 * outcomes.reference.right.mean() == pytest.approx(measured.baseline)
+    assert 100 * outcomes.reference.values.mean() == pytest.approx(measured.baseline)
 
 
 def test_a_second_run_evaluates_nothing_again(
@@ -70,7 +70,7 @@ def test_a_second_run_evaluates_nothing_again(
     monkeypatch.setattr(side_by_side.Evaluator, "_group", refuse)
     again = sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), CONFIG, journal)
     assert again.subnets == outcomes.subnets
-    np.testing.assert_array_equal(again.right, outcomes.right)
+    np.testing.assert_array_equal(again.values, outcomes.values)
     np.testing.assert_array_equal(again.losses, outcomes.losses)
 
 
@@ -87,7 +87,7 @@ def test_predictions_of_the_model_are_compared_on_the_test_set(
     table = sensitivity.validate_accuracy(resnet_net, data, model, subnets, CONFIG, tmp_path / "j")
     right = sensitivity.evaluate(
         resnet_net, data, data.test, [resnet_net.largest()], CONFIG, tmp_path / "other", "largest"
-    )[resnet_net.largest().id].right
+    )[resnet_net.largest().id].values
     expected = model.metric(right).predict(np.stack([subnet.to_array() for subnet in subnets]))
     np.testing.assert_allclose(table.predicted, expected)
     rows = np.stack([subnet.to_array() for subnet in subnets])
@@ -142,7 +142,7 @@ def test_what_is_known_is_not_evaluated_again_and_bounds_what_a_model_believes(
     monkeypatch.setattr(side_by_side.Evaluator, "_group", refuse)
     monkeypatch.setattr(prediction.AccuracyModel, "predict", lambda _, rows: np.full(len(rows), 100.0))
     found = sensitivity.measure_accuracies(net, data, asked, CONFIG, tmp_path / "j", model, outcomes)
-    right = np.concatenate([outcomes.reference.right[None], outcomes.right])
+    right = np.concatenate([outcomes.reference.values[None], outcomes.values])
     errors = paired_errors(right, outcomes.groups)[0]
     measured = np.array([found[subnet.id].accuracy for subnet in asked])
     posterior = np.array([found[subnet.id].posterior for subnet in asked])
@@ -154,6 +154,6 @@ def test_what_is_known_is_not_evaluated_again_and_bounds_what_a_model_believes(
 def test_a_part_of_the_images_is_enough(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
     config = replace(CONFIG, images=10, evaluations=0)
     found = sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), config, tmp_path / "j")
-    assert found.right.shape[1] == 10
+    assert found.values.shape[1] == 10
     measured = sensitivity.measure(resnet_net, tiny_data.splits(), config, tmp_path / "j")
-    assert 100 * found.reference.right.mean() == pytest.approx(measured.baseline)
+    assert 100 * found.reference.values.mean() == pytest.approx(measured.baseline)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import torch
 
 from autotailor.accuracy.calibration import as_input, resolution_of
-from autotailor.accuracy.evaluation import judged, outcome
+from autotailor.accuracy.evaluation import outcome
 from autotailor.accuracy.sharing.plan import Visit
 from autotailor.compute.placement import device_of, put
 from autotailor.data.splits import Batch
@@ -22,6 +22,7 @@ from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector,
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.operators.rule import Tensor
 from autotailor.prediction.evaluations.outcome import Outcome
+from autotailor.task.interface import Judgement, Task
 
 Values = dict[str, Tensor]
 
@@ -56,19 +57,20 @@ class Tour:
         return found
 
     @torch.no_grad()
-    def outcomes(self, batches: Iterable[Batch], statistics: Sequence[Statistics]) -> list[Outcome]:
-        """Answers and losses of each visit's SubNet, image by image.
+    def outcomes(self, batches: Iterable[Batch], statistics: Sequence[Statistics], task: Task) -> list[Outcome]:
+        """Values and losses of each visit's SubNet, image by image.
 
         Args:
-            batches: of images and their labels.
+            batches: of images and their targets.
             statistics: of each visit.
+            task: of the images.
         """
-        found: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self._visits]
-        for images, labels in batches:
-            batch, known = _Batch(self._module, images), put(labels, device_of(self._module))
+        found: list[list[Judgement]] = [[] for _ in self._visits]
+        for images, targets in batches:
+            batch, known = _Batch(self._module, images), put(targets, device_of(self._module))
             for number, (visit, prepared) in enumerate(zip(self._visits, self._prepared, strict=True)):
                 self._module.use(prepared).statistics = statistics[number]
-                found[number].append(judged(batch.logits(visit, prepared), known))
+                found[number].append(task.judge(batch.logits(visit, prepared), known))
         return [outcome(parts) for parts in found]
 
 

@@ -46,7 +46,11 @@ def transparent_lines(
         "which stand over white:",
         "# data.background: black, or drop where the network was trained with their stored colours,",
         "# as torchvision's ImageFolder reads them.",
-        *([] if options.random_weights or not own.labels else _judged(own, net, options, positions, prepared)),
+        *(
+            []
+            if options.random_weights or not own.labels or own.table
+            else _judged(own, net, options, positions, prepared)
+        ),
     ]
 
 

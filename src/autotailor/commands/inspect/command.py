@@ -60,9 +60,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--data",
         type=given_path,
-        metavar="FOLDER",
-        help="your pictures, one folder per class, or without folders where they have no labels: checks them, and adds "
-        "them to --yaml",
+        metavar="PATH",
+        help="your pictures: a folder with one folder per class, or without folders where they have no labels; or a "
+        ".csv file that names each picture (file) with 0 or 1 for each label: checks them, and adds them to --yaml",
     )
     for name, what in (("--mean", "mean"), ("--std", "standard deviation")):
         parser.add_argument(

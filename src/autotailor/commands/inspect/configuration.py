@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 NO_DATA = "# Data: `inspect --data FOLDER` adds a section for your pictures; or override it: overrides=[data=NAME]."
 SPACE = (
     "# depth: blocks removed from the end of a stage; width: ratios of a stage's width; blocks: by kind, or by",
-    "# the name of a single block; skip: variables to leave out. Variables that are not listed stay unmodified.",
+    "# the name of a single block; alternatives: what may stand in for the maps of blocks, such as",
+    "# {low_rank: [0.75, 0.5], depthwise: true}; skip: variables to leave out. What is not listed stays unmodified.",
 )
 
 
@@ -55,9 +56,10 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
     lines = [
         "# @package _global_",
         _origin(net, options),
-        "defaults: [{override /data: folder}]  # conf/data/folder.yaml: all keys of the data and their defaults",
+        f"defaults: [{{override /data: {own.kind}}}]  "
+        f"# conf/data/{own.kind}.yaml: all keys of the data and their defaults",
         "",
-        *class_lines(own.classes),
+        *class_lines(own),
         *own.rare_lines(),
         *transparent_lines(own, net, options, (prepared, measured)),
         *data_lines(own, prepared, measured, side, is_assumed=_side_is_assumed(options)),

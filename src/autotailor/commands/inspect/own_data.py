@@ -1,4 +1,4 @@
-"""``inspect --data FOLDER``: compares the user's pictures with a network, and writes their data section."""
+"""``inspect --data PATH``: compares the user's pictures with a network, and writes their data section."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotailor.agreement import BYTE, AgreementError, mismatch
 from autotailor.data.datasets.folder import Folder, FolderConfig
+from autotailor.data.datasets.table import Table, TableConfig
 from autotailor.data.files.contents import cores
 from autotailor.data.pictures.layout import Layout, is_flat
 
@@ -49,18 +50,27 @@ class OwnData:
         folder: as the user named it.
         name: of the dataset.
         layout: the pictures by part.
-        labels: whether the pictures lie in folders of classes.
+        labels: whether the pictures lie in folders of classes, or their labels stand in a table.
+        table: name of the table in the folder; "" where there is none.
+        columns: labels of the table.
     """
 
     folder: Path
     name: str
     layout: Layout
     labels: bool = True
+    table: str = ""
+    columns: tuple[str, ...] = ()
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes, in the order of the network's outputs; empty without labels."""
-        return self.layout.classes
+        return self.columns or self.layout.classes
+
+    @property
+    def kind(self) -> str:
+        """The dataset that reads the pictures."""
+        return "table" if self.table else "folder"
 
     def check_outputs(self, source: str, outputs: int) -> None:
         """Raises AgreementError where the network has another number of outputs."""
@@ -72,21 +82,25 @@ class OwnData:
         self._read(32).verify()
 
     def _read(self, resolution: int) -> Folder:
+        if self.table:
+            return Table(
+                TableConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder), table=self.table)
+            )
         return Folder(
             FolderConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder), labels=self.labels)
         )
 
     def summary(self, transparent: Sequence[str] = ()) -> list[str]:
         """Lines that describe the pictures and the classes, with comments on transparent pictures."""
-        what = f"{len(self.classes)} classes" if self.labels else "without labels"
+        what = f"{len(self.classes)} {'labels' if self.table else 'classes'}" if self.labels else "without labels"
         lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {what}."]
-        comments = (*class_lines(self.classes), *self.rare_lines(), *transparent)
+        comments = (*class_lines(self), *self.rare_lines(), *transparent)
         return [*lines, *(line.removeprefix("# ") for line in comments)]
 
     def rare_lines(self) -> list[str]:
         """Comments that name a class of far fewer pictures than others; none where there is no such class."""
         counts = Counter(label for listing in self.layout.parts.values() for label in listing.labels)
-        if not self.labels or min(counts.values()) * RARE > max(counts.values()):
+        if not self.labels or self.table or min(counts.values()) * RARE > max(counts.values()):
             return []
         (most, many), *_, (least, few) = counts.most_common()
         rare, usual = (_printable(self.classes[label]) for label in (least, most))
@@ -109,16 +123,32 @@ class OwnData:
         return measure(splits.train, what=what)
 
 
-def read_own_data(folder: Path) -> OwnData:
-    """Lists a folder of pictures; pictures that lie there without class folders have no labels.
+def read_own_data(path: Path) -> OwnData:
+    """Lists the pictures of a folder, or of a table with their labels (``data.datasets.table``).
+
+    Pictures that lie in a folder without class folders have no labels.
 
     Raises:
-        DataError: the folder is missing, is a file, has no pictures, or has only one class.
+        DataError: the folder is missing, has no pictures, or has only one class; the file is no table of pictures.
     """
-    name = re.sub(r"\W+", "_", folder.expanduser().resolve().name).strip("_").lower() or "pictures"
+    if path.suffix.lower() == ".csv":
+        return _read_table(path)
+    folder = path
+    name = _named(folder)
     labels = not (folder.expanduser().is_dir() and is_flat(folder.expanduser()))
     config = FolderConfig(name=name, resolution=32, root=str(folder), labels=labels)
     return OwnData(folder, name, Folder(config).layout(), labels)
+
+
+def _read_table(path: Path) -> OwnData:
+    folder, name = path.parent, _named(path.parent)
+    table = Table(TableConfig(name=name, resolution=32, root=str(folder), table=path.name))
+    return OwnData(folder, name, table.layout(), table=path.name, columns=table.classes() or ())
+
+
+def _named(folder: Path) -> str:
+    """A name for the data of a folder."""
+    return re.sub(r"\W+", "_", folder.expanduser().resolve().name).strip("_").lower() or "pictures"
 
 
 def is_of_timm(source: str) -> bool:
@@ -211,6 +241,8 @@ def data_lines(
         ("interpolation", prepared.interpolation or "bilinear", ""),
         ("workers", min(MOST_WORKERS, cores()), "processes or threads that open pictures"),
     ]
+    if own.table:
+        rows.insert(2, ("table", quoted(own.table), "one row for each picture, one column for each label"))
     if not own.labels:
         without = "none: the original network teaches alone, and accuracy is agreement with it"
         rows.insert(2, ("labels", False, without))
@@ -225,14 +257,16 @@ def data_lines(
     return [counts, "data:", *lines]
 
 
-def class_lines(classes: Sequence[str]) -> list[str]:
+def class_lines(own: OwnData) -> list[str]:
     """Comments that name the class of each output; the pictures do not say it where they have no labels."""
+    classes = own.classes
     if not classes:
         return ["# The pictures have no labels: what the network's outputs mean is not looked at."]
     shown = [f"{number} {_printable(name)}" for number, name in enumerate(classes[:LISTED])]
     if len(classes) > LISTED:
         shown.append(f"... {len(classes) - 1} {_printable(classes[-1])}")
-    lines = ["# The network's outputs are the folders' names in sorted order:"]
+    order = "the table's columns in their order" if own.table else "the folders' names in sorted order"
+    lines = [f"# The network's outputs are {order}:"]
     for piece in shown:
         if len(lines) == 1 or len(lines[-1]) + len(piece) > 96:
             lines.append(f"#   {piece}")

@@ -13,6 +13,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from autotailor.commands.terminal import terminal
+from autotailor.ir.alternatives.alternative import alternatives
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.dimensions.dimension import RESOLUTION, Kernel
 from autotailor.ir.errors import printable
@@ -65,10 +66,24 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
     console.print(_subnets(net, macs))
     _print_share(net, macs, console)
     console.print(_static_parts(net.static_parts) if net.static_parts else "Static parts: none.")
+    if note := _alternatives_note(net):
+        console.print(note, highlight=False)
     for note in _kernel_notes(net):
         console.print(note, highlight=False)
     if note := _folded_note(net):
         console.print(note, highlight=False)
+
+
+def _alternatives_note(net: SuperNet) -> str:
+    """For how many blocks there are alternatives that the space does not have, by kind."""
+    asked = (net.space_config or {}).get("alternatives") or {}
+    counts = {
+        kind: sum(any(each.fits(net.original, node) for node in block.nodes) for block in net.blocks)
+        for kind, each in alternatives().items()
+        if kind not in asked and "blocks" not in asked
+    }
+    said = _names(f"{kind} for {count} of {len(net.blocks)} blocks" for kind, count in counts.items() if count)
+    return f"Alternatives that `space.alternatives` can ask for: {said}." if said else ""
 
 
 def _kernel_notes(net: SuperNet) -> list[str]:

@@ -252,7 +252,7 @@ def add_members(opened: Run, known: making.Run, folder: Path, load: Load, count:
             known, load, search.SearchConfig.from_section(sections["search"]), count, config.slowdown
         )
         splits = data_of(opened)
-        origin = making.origin_of(opened.folder.model, known.device, config, splits.preparation)
+        origin = making.origin_of(opened.folder.model, known.device, config, splits.preparation, splits.test.task)
         module = known.net.module().eval().to(resolve(sections["accelerator"]))
         calibration = accuracy.CalibrationConfig.from_section(sections["finetune"]["calibration"])
         members = work / opened.folder.provenance.key

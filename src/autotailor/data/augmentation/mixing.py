@@ -46,14 +46,14 @@ class Mixing:
 
         Args:
             images: ``[b, 3, R, R]``.
-            labels: ``[b]``, int64.
+            labels: ``[b]``, int64; or a share of each class, float32 ``[b, classes]``.
             step: number of the step in the training.
 
         Returns:
             Images, channels last, and the share of each class in each image, float32 ``[b, classes]``. Without classes
             the labels come back as they were.
         """
-        shares = functional.one_hot(labels, self._classes).float() if self._classes else labels[:, None].float()
+        shares = labels if labels.is_floating_point() else self._shares(labels)
         if len(images) > 1:
             with drawing(self._seed, MIXING, step):
                 is_mixed = self._share == 1 or torch.rand(()).item() < self._share
@@ -61,6 +61,9 @@ class Mixing:
             if mixed is not None:
                 images, shares = (_apart(each, whole) for each, whole in zip(mixed, (images, shares), strict=True))
         return images.contiguous(memory_format=torch.channels_last), shares if self._classes else labels
+
+    def _shares(self, labels: torch.Tensor) -> torch.Tensor:
+        return functional.one_hot(labels, self._classes).float() if self._classes else labels[:, None].float()
 
 
 def mixing(data: DataSplits, config: AugmentationConfig, seed: int) -> Mixing | None:

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Annotated
 
 from autotailor.data.errors import DataError
+from autotailor.data.labels import CLASSIFICATION
 from autotailor.sections import Section
 from autotailor.values import AboveZero, Bound, Flag, Natural, NotNegative, Number, OneOf, Told, ascends
 
@@ -26,6 +27,7 @@ class PictureConfig(Section, of="data", error=DataError):
         resolution: side of the images in pixels.
         labels: whether the pictures have labels. Without them the original network teaches alone, and accuracy is
             agreement with it.
+        task: what is right (``autotailor.task.tasks``), ``classification`` or ``multilabel``.
         seed: of order, augmentation and the division into training, validation and test.
         mean: subtracted from pixels between 0 and 1, for each channel. It is the mean that the network was trained
             with.
@@ -41,13 +43,14 @@ class PictureConfig(Section, of="data", error=DataError):
             pictures, opened and reduced to what their crops need, are each kept in memory up to this size.
         cache: folder of the file that keeps a larger set while a rule runs; empty opens its pictures in each
             evaluation.
-        kind: which dataset reads the section, ``folder``, ``source``, ``huggingface``, ``webdataset``, ``torchvision``
-            or ``digits``, where ``name`` is another one.
+        kind: which dataset reads the section, ``folder``, ``table``, ``source``, ``huggingface``, ``webdataset``,
+            ``torchvision`` or ``digits``, where ``name`` is another one.
     """
 
     name: str
     resolution: Annotated[int, Bound(ge=8)]
     labels: Flag = True
+    task: str = CLASSIFICATION
     seed: Natural = 0
     mean: Annotated[tuple[Number, Number, Number], Told("three numbers")] = (0.485, 0.456, 0.406)
     std: Annotated[tuple[AboveZero, AboveZero, AboveZero], Told("three numbers above 0")] = (0.229, 0.224, 0.225)

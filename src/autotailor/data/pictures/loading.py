@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.data.errors import DataError
+from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.parts import DividedConfig, Part, assign
 from autotailor.data.pictures.stream import Pictures, splits
 from autotailor.data.splits import DataSplits
@@ -21,7 +22,8 @@ class Opened:
 
     Attributes:
         open: from a number to an RGB PIL image; several processes or threads call it at once.
-        labels: of the pictures, ``[n]``; ``UNKNOWN`` where pictures have none.
+        labels: of the pictures, ``[n]``, or 0 or 1 for each class, ``[n, classes]``; ``UNKNOWN`` where pictures have
+            none.
         contents: a text for each picture; pictures with equal texts are the same picture.
     """
 
@@ -53,17 +55,23 @@ def divided(config: DividedConfig, classes: Sequence[str], parts: Mapping[str, O
     Raises:
         DataError: a label lies outside the classes, or a class has too few different pictures to be divided.
     """
-    if config.labels:
+    by_class = config.labels and parts["train"].labels.ndim == 1
+    if by_class:
         _check_labels(config.name, classes, parts)
-    known = {name: Part(part.labels.tolist(), part.contents) for name, part in parts.items()}
+    known = {name: Part(_home(part.labels), part.contents) for name, part in parts.items()}
     numbers = np.unique([text for part in parts.values() for text in part.contents], return_inverse=True)[1]
     ends = np.cumsum([len(part.labels) for part in parts.values()])
     groups = dict(zip(parts, np.split(numbers.astype(np.int64), ends[:-1]), strict=True))
     train, validation, test = (
         Pictures(Chosen(parts[name].open, ids), parts[name].labels[ids], groups[name][ids])
-        for name, ids in assign(config, classes if config.labels else (), known)
+        for name, ids in assign(config, classes if by_class else (), known)
     )
     return splits(config, len(classes), train, validation, test)
+
+
+def _home(labels: npt.NDArray[np.int64]) -> list[int]:
+    """The class of each picture by which pictures are divided; ``UNKNOWN`` where pictures may have several."""
+    return labels.tolist() if labels.ndim == 1 else [UNKNOWN] * len(labels)
 
 
 def _check_labels(name: str, classes: Sequence[str], parts: Mapping[str, Opened]) -> None:

@@ -39,7 +39,7 @@ class Pictures:
 
     Attributes:
         open: from a number to an RGB PIL image.
-        labels: ``[n]``; ``UNKNOWN`` where a picture has none.
+        labels: ``[n]``, or 0 or 1 for each class, ``[n, classes]``; ``UNKNOWN`` where a picture has none.
         groups: ``[n]``; pictures whose files are known to be equal have the same group.
     """
 
@@ -63,18 +63,19 @@ class _Part:
         return self.open(int(self.positions[number]))
 
 
-class _Items(TorchDataset[tuple[torch.Tensor, int]]):
+class _Items(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
     """Training pictures by (epoch, position in the epoch, number of the picture), as ``training_image`` makes them."""
 
     def __init__(self, config: PictureConfig, pictures: Pictures, policy: Policy | None) -> None:
         self._config, self._labels, self._policy = config, pictures.labels, policy
         self._open = Reduced(config, pictures.open)
 
-    def __getitem__(self, key: tuple[int, int, int]) -> tuple[torch.Tensor, int]:
+    def __getitem__(self, key: tuple[int, int, int]) -> tuple[torch.Tensor, int | torch.Tensor]:
         epoch, position, number = key
         picture = self._open(number)
         image = training_image(self._config, picture, epoch, position, self._policy)
-        return image, int(self._labels[number])
+        label = self._labels[number]
+        return image, torch.from_numpy(label).float() if label.ndim else int(label)
 
 
 def training_image(
@@ -95,7 +96,7 @@ def training_image(
     return normalise(cropped) if policy is None else policy(cropped, normalise, epoch, position)
 
 
-class _Centres(TorchDataset[tuple[torch.Tensor, int]]):
+class _Centres(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
     """All pictures, cropped as for evaluation and not normalised: uint8 ``[3, R, R]``."""
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
@@ -104,8 +105,10 @@ class _Centres(TorchDataset[tuple[torch.Tensor, int]]):
     def __len__(self) -> int:
         return len(self._pictures.labels)
 
-    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        return _centre(self._config, self._pictures.open(index)), int(self._pictures.labels[index])
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int | torch.Tensor]:
+        label = self._pictures.labels[index]
+        pixels = _centre(self._config, self._pictures.open(index))
+        return pixels, torch.from_numpy(label) if label.ndim else int(label)
 
 
 def centre(config: PictureConfig, image: Any) -> torch.Tensor:
@@ -198,7 +201,7 @@ class PictureSet(EvaluationSet):
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
         self.config, self.pictures = config, pictures
-        self.groups, self.labels = pictures.groups, pictures.labels
+        self.groups, self.labels, self.task = pictures.groups, pictures.labels, config.task
         self._kept: TensorEvaluationSet | None = None
         self._can_keep = True
         self._opening = threading.Lock()
@@ -229,7 +232,7 @@ class PictureSet(EvaluationSet):
                 pixels = keep(shape, opened, self.config)
                 self._can_keep = pixels is not None
                 if pixels is not None:
-                    self._kept = TensorEvaluationSet(pixels, self.labels, self.groups)
+                    self._kept = TensorEvaluationSet(pixels, self.labels, self.groups, self.task)
         yield from self._kept.batches(batch_size) if self._kept else batches(centres, batch_size, self.config.workers)
 
 

@@ -23,10 +23,10 @@ from autotailor.compute.compilation import check_compiler
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import LARGEST, FinetuneConfig
-from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.joint.listed import Listed
+from autotailor.finetuning.lesson import teacher_alone
 from autotailor.finetuning.panel import accuracies_of, watch_subnets
 from autotailor.finetuning.pretraining import training_metrics
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
@@ -37,6 +37,7 @@ from autotailor.finetuning.weight_sharing import teacher_of, train_shared
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
+from autotailor.task.registry import score_of
 
 logger = logging.getLogger(__name__)
 
@@ -173,6 +174,6 @@ def train_jointly(
     logger.warning(
         "%s: the mean %s of the %s was %.1f %% with the weights that all SubNets share, and is %.1f %% after the "
         "training, so that the former stay; lower %s.lr_share, or set %s.epochs to 0",
-        *(purpose.rule, data.score.name, purpose.subnets, *found.means, purpose.section, purpose.section),
+        *(purpose.rule, score_of(data).name, purpose.subnets, *found.means, purpose.section, purpose.section),
     )
     return replace(found, net=net)

@@ -18,7 +18,7 @@ from torch import nn
 
 from autotailor.accuracy.calibration import as_input
 from autotailor.accuracy.determinism import deterministic
-from autotailor.accuracy.evaluation import judged, outcome, percent
+from autotailor.accuracy.evaluation import outcome, percent
 from autotailor.compute.placement import device_of, put
 from autotailor.data.excerpt import excerpt
 from autotailor.data.splits import DataSplits
@@ -28,6 +28,7 @@ from autotailor.finetuning.training.watch import Accuracies, Watch
 from autotailor.prediction.evaluations.chance import CLEAR
 from autotailor.prediction.evaluations.outcome import Outcome
 from autotailor.statistics import clustered_mean
+from autotailor.task.registry import of
 
 logger = logging.getLogger(__name__)
 FREE = 0.5
@@ -76,8 +77,8 @@ class Beginning:
         for number, student in enumerate(modules.children()):
             now = self._outcome(student, number)
             change, error = self._change(now.losses, number)
-            accuracies.append(percent(now.right))
-            gain = accuracies[-1] - percent(self._before[number].right)
+            accuracies.append(percent(now.values))
+            gain = accuracies[-1] - percent(self._before[number].values)
             columns |= {f"change_{number}": change, f"error_{number}": error, f"gain_{number}": gain}
         columns["accuracy"] = float(np.mean(accuracies))
         return Accuracies(columns, {"mean of the SubNets": "accuracy"}, columns["accuracy"])
@@ -109,10 +110,10 @@ class Beginning:
     @torch.no_grad()
     def _outcome(self, student: nn.Module, number: int) -> Outcome:
         student.eval()
-        device, resolution = device_of(student), self._resolutions[number]
+        device, resolution, task = device_of(student), self._resolutions[number], of(self._images)
         with deterministic(self._config.threads, device):
             found = [
-                judged(student(as_input(images, device, resolution)), put(labels, device))
-                for images, labels in self._images.batches(self._config.batch_size)
+                task.judge(student(as_input(images, device, resolution)), put(targets, device))
+                for images, targets in self._images.batches(self._config.batch_size)
             ]
         return outcome(found)

@@ -23,13 +23,14 @@ from autotailor.compute.compilation import compiled
 from autotailor.compute.placement import device_of, place
 from autotailor.compute.turns import InTurn, executor
 from autotailor.data.splits import sized
-from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.lesson import lesson_of
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.features import feature_loss, featured, features_of
 from autotailor.finetuning.training.precision import outputs
 from autotailor.finetuning.training.steps import Step
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.task.interface import Task
 
 logger = logging.getLogger(__name__)
 Outputs = tuple[torch.Tensor, ...]
@@ -50,7 +51,8 @@ class Lockstep:
         resolutions: sides of their images in pixels; 0 leaves the size of the data.
         teacher: of all of them.
         config: of the training.
-        independent: whether each class has its own Sigmoid (``distillation_loss``).
+        task: whose loss is minimised.
+        independent: see ``Lesson``.
         streams: tensors that blocks hand on, and the axis of their channels.
 
     Attributes:
@@ -63,6 +65,7 @@ class Lockstep:
         resolutions: Sequence[int],
         teacher: Teacher,
         config: PolishConfig,
+        task: Task,
         independent: bool = False,
         streams: Mapping[str, int] | None = None,
     ) -> None:
@@ -82,7 +85,8 @@ class Lockstep:
         self._computing = [featured(each, names) for each, names in zip(students, self._own, strict=True)]
         if config.compile:
             self._teacher, self._computing = compiled(self._teacher), [compiled(student) for student in students]
-        self._resolution, self._config, self._independent = teacher.resolution, config, independent
+        self._resolution, self._config = teacher.resolution, config
+        self._task, self._lesson = task, lesson_of(config, independent)
         self._warned, self.stopped = set[int](), set[int]()
         self._pool = InTurn() if config.world > 1 else executor(config.workers, device, "polish")
 
@@ -134,9 +138,7 @@ class Lockstep:
         """The loss of one SubNet, counted from 0, towards the teacher's outputs."""
         config = self._config
         found = outputs(self._computing[number], sized(batch.images, self._resolutions[number]), config.precision)
-        loss = distillation_loss(
-            found[0], batch.labels, wanted[0], config.distillation, config.label_smoothing, self._independent
-        )
+        loss = self._task.loss(found[0], batch.labels, wanted[0], self._lesson)
         taught = dict(zip(self._shown, wanted[1:], strict=True))
         features: list[torch.Tensor] = []
         streams: list[torch.Tensor] = []

@@ -29,10 +29,10 @@ from autotailor.data.augmentation.mixing import Mixing, mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import FinetuneConfig
-from autotailor.finetuning.distillation import teacher_alone
 from autotailor.finetuning.errors import DivergenceError, TrainingError
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.joint.training import Purpose, train_jointly
+from autotailor.finetuning.lesson import teacher_alone
 from autotailor.finetuning.polishing.beginning import Beginning
 from autotailor.finetuning.polishing.config import DIVERGENCE, PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
@@ -49,6 +49,7 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction.evaluations.chance import CLEAR
+from autotailor.task.registry import of, score_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,7 +200,7 @@ class _Race:
         result = train_jointly(
             self._net, self._original, self._data, entrants, config, self._workdir, _named(record), CANDIDATES
         )
-        logger.info("polish: %s", result.said(self._data.score.name, CANDIDATES.subnets))
+        logger.info("polish: %s", result.said(score_of(self._data).name, CANDIDATES.subnets))
         if result.gain > 0:
             self._start, self._images, self._first_epoch = result.net, result.images, FIRST_EPOCH + config.epochs
             self._take(0, config.epochs, heats, entrants, self._modules(self._starts(entrants)))
@@ -348,7 +349,9 @@ class _Race:
         config = replace(config, workers=self._config.workers)
         dimensions = self._net.propagation.dimensions
         streams = {block.output: dimensions[block.output].index(block.width_out) for block in self._net.blocks}
-        return Lockstep(modules, resolutions, self._teacher, config, self._net.head.independent, streams)
+        return Lockstep(
+            *(modules, resolutions, self._teacher, config, of(self._data)), self._net.head.independent, streams
+        )
 
     def _with_rate(
         self,

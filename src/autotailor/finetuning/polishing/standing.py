@@ -17,16 +17,14 @@ import torch
 from torch import nn
 
 from autotailor.accuracy.calibration import as_input
-from autotailor.accuracy.evaluation import BATCH, answered
+from autotailor.accuracy.evaluation import BATCH
 from autotailor.compute.placement import device_of, put
 from autotailor.data.splits import EvaluationSet
-from autotailor.finetuning.config import DistillationConfig
-from autotailor.finetuning.distillation import distillation_loss
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.prediction.evaluations.chance import CLEAR
 from autotailor.statistics import accuracy
-
-TAUGHT = DistillationConfig(weight=1.0, temperature=1.0)
+from autotailor.task.interface import Lesson
+from autotailor.task.registry import of
 
 
 @dataclass(frozen=True)
@@ -61,11 +59,12 @@ class Jury:
     Args:
         images: of the validation set, with labels.
         teacher: whose answers count; None: right answers alone do.
-        independent: whether each class has its own Sigmoid (``distillation_loss``).
+        independent: see ``Lesson``.
     """
 
     def __init__(self, images: EvaluationSet, teacher: Teacher | None, independent: bool = False) -> None:
-        self._images, self._teacher, self._independent = images, teacher, independent
+        self._images, self._teacher, self._task = images, teacher, of(images)
+        self._lesson = Lesson(weight=1.0, independent=independent)
         self._wanted: list[torch.Tensor] = []
         self._lock = Lock()
 
@@ -73,16 +72,16 @@ class Jury:
     def standing(self, network: nn.Module, resolution: int) -> Standing:
         """Of a network, images to logits, whose images have sides of so many pixels (0: as they are)."""
         network.eval()
-        device, right, apart = device_of(network), list[torch.Tensor](), 0.0
+        device, found, apart = device_of(network), list[torch.Tensor](), 0.0
         wanted = self._taught()
-        for number, (images, labels) in enumerate(self._images.batches(BATCH)):
-            logits = network(as_input(images, device, resolution))
-            right.append(answered(logits, put(labels, device)).cpu())
+        for number, (images, targets) in enumerate(self._images.batches(BATCH)):
+            outputs, known = network(as_input(images, device, resolution)), put(targets, device)
+            found.append(self._task.judge(outputs, known).values.cpu())
             if wanted:
-                soft = distillation_loss(logits.float(), logits, wanted[number], TAUGHT, 0.0, self._independent)
+                soft = self._task.loss(outputs.float(), known, wanted[number], self._lesson)
                 apart += float(soft) * len(images)
-        answers = torch.cat(right).numpy()
-        return Standing(*accuracy(answers, self._images.groups), apart / len(answers) if wanted else math.nan)
+        values = torch.cat(found).numpy()
+        return Standing(*accuracy(values, self._images.groups), apart / len(values) if wanted else math.nan)
 
     def _taught(self) -> Sequence[torch.Tensor]:
         """The teacher's answers to each batch; they are computed once, whichever thread asks first."""

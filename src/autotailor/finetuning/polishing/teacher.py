@@ -19,6 +19,7 @@ from autotailor.finetuning.forgetting import has_forgotten, standing
 from autotailor.finetuning.polishing.config import ORIGINAL, PolishConfig
 from autotailor.finetuning.teacher import question
 from autotailor.ir.supernet import SuperNet
+from autotailor.task.registry import score_of
 
 logger = logging.getLogger(__name__)
 KEY = "polish.teacher"
@@ -54,7 +55,7 @@ def choose_teacher(
     logger.info(
         "polish: %s teaches; the largest SubNet %s",
         found.name,
-        standing(percent(now), percent(before), "the validation images", data.labelled),
+        standing(percent(now), percent(before), "the validation images", score_of(data)),
     )
     return found
 

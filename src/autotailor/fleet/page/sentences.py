@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from autotailor.data.labels import Score
+from autotailor.task.scores import Score
 
 
 def answers(best: pd.DataFrame, score: Score) -> list[str]:

@@ -81,10 +81,14 @@ class Alternative(ABC):
         """
 
     @abstractmethod
-    def build(self, graph: Graph, node: Node, choices: Sequence[str]) -> Branch | None:
-        """The branch that stands in for a node under choices of this kind; its weights follow from the node's alone.
+    def fits(self, graph: Graph, node: Node) -> bool:
+        """Whether a branch of this kind can stand in for a node."""
 
-        None where no branch of this kind can, or where it would take no fewer multiply-accumulates.
+    @abstractmethod
+    def build(self, graph: Graph, node: Node, choices: Sequence[str]) -> Branch | None:
+        """The branch that stands in for a node that it fits, under choices of this kind.
+
+        Its weights follow from the node's alone. None where it would take no fewer multiply-accumulates.
         """
 
     def sizes(self, graph: Graph, node: Node, choices: Sequence[str]) -> Mapping[str, tuple[tuple[str, int], ...]]:
@@ -136,6 +140,16 @@ def dense(graph: Graph, node: Node) -> Array | None:
     if node.kind != "Conv" and weight.ndim != 2:
         return None
     return weight if reading_axis(node) == 1 else weight.T
+
+
+def least_squares(responses: Responses) -> tuple[Array, Array]:
+    """The map ``[out, features]`` and the bias ``[out]`` whose answers to the features are nearest to the responses."""
+    assert responses.features is not None
+    mean, square, product = responses.features
+    covariance = square - np.outer(mean, mean)
+    ridge = responses.ridge * np.trace(covariance) / len(mean) + np.finfo(np.float32).tiny
+    solved = np.linalg.solve(covariance + ridge * np.eye(len(mean)), product - np.outer(mean, responses.mean)).T
+    return solved.astype(np.float32), (responses.mean - solved @ mean).astype(np.float32)
 
 
 def bias_of(graph: Graph, node: Node, channels: int) -> Array | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autotailor.ir.alternatives.alternative import Branch, alternatives
@@ -15,18 +15,27 @@ Asked = Mapping[str, Sequence[str]]
 """Kind of alternative to the choices of the kind."""
 
 
-def with_alternatives(graph: Graph, asked: Asked) -> Graph:
-    """The graph with the alternatives of its blocks; the same graph where it has them, or where none is asked for."""
-    asked = {kind: choices for kind, choices in asked.items() if choices}
-    if not asked or junctions(graph):
+def with_alternatives(graph: Graph, asked_of: Callable[[str, str], Asked]) -> Graph:
+    """The graph with the alternatives of its blocks; the same graph where it has them.
+
+    Args:
+        graph: of the network.
+        asked_of: what is asked for a block of some name and kind.
+    """
+    if junctions(graph):
         return graph
     propagation = propagate(graph)
-    inside = {node.name for block in find_blocks(graph, propagation) for node in block.nodes}
-    inside -= {part.node for part in propagation.static}
+    static = {part.node for part in propagation.static}
+    asked = {
+        node.name: asked_of(block.name, block.kind)
+        for block in find_blocks(graph, propagation)
+        for node in block.nodes
+        if node.name not in static
+    }
     nodes: list[Node] = []
     weights, shapes = dict(graph.weights), dict(graph.shapes)
     for node in graph.nodes:
-        branches = _branches(graph, node, asked) if node.name in inside else {}
+        branches = _branches(graph, node, asked.get(node.name, {}))
         nodes.extend(_joined(node, branches) if branches else (node,))
         for branch in branches.values():
             weights |= branch.weights
@@ -40,7 +49,8 @@ def original_of(tensor: str) -> str:
 
 
 def _branches(graph: Graph, node: Node, asked: Asked) -> dict[str, Branch]:
-    built = ((kind, alternatives()[kind].build(graph, node, choices)) for kind, choices in asked.items())
+    fitting = {kind: choices for kind, choices in asked.items() if alternatives()[kind].fits(graph, node)}
+    built = ((kind, alternatives()[kind].build(graph, node, choices)) for kind, choices in fitting.items())
     return {kind: branch for kind, branch in built if branch is not None}
 
 

@@ -98,6 +98,12 @@ def _drafted(elastic: ElasticGraph, request: SpaceRequest) -> _Draft:
 
 
 def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
+    names = {ALL, *(b.kind for b in blocks), *(b.name for b in blocks)}
+    if unknown := sorted(set(request.alternatives) - names):
+        raise SpaceError(
+            f"space.alternatives.blocks: no block is named or of kind {unknown[0]!r}; the network has "
+            f"{sorted({b.kind for b in blocks})}, block1..{len(blocks)}"
+        )
     for name, kinds in (request.blocks or {}).items():
         if name not in {b.kind for b in blocks} | {b.name for b in blocks}:
             known = sorted({b.kind for b in blocks})
@@ -209,14 +215,15 @@ def _joints(block: Block) -> list[Node]:
 def _add_operator(draft: _Draft, elastic: ElasticGraph, block: Block) -> Variable | None:
     """The variable that chooses among the alternatives of a block, and the ranks that its choices give."""
     offered = {kind for node in _joints(block) for kind in node.get(SOURCES)}
-    choices = [choice for kind, own in draft.request.alternatives.items() if kind in offered for choice in own]
+    asked = draft.request.alternatives_of(block.name, block.kind)
+    choices = [choice for kind, own in asked.items() if kind in offered for choice in own]
     if not choices or not draft.wants(block.name, OPERATOR):
         return None
     name = draft.add(block.name, OPERATOR, (ORIGINAL, *choices), ORIGINAL, len(choices))
     view, original = View(elastic.graph, elastic.propagation), elastic.original
     for joint in _joints(block):
         node = original.producers[joint.outputs[0]]
-        for kind, own in draft.request.alternatives.items():
+        for kind, own in asked.items():
             for inner, listed in alternatives()[kind].sizes(original, node, own).items():
                 written = (atom for each in block.nodes if each.name == inner for atom in view.written(each))
                 draft.rules.update((atom, Listed(name, listed)) for atom in written)

@@ -7,7 +7,9 @@ width: [0.65, 0.8, 1.0]                            # ratios of the stem's and th
 blocks:                                            # by kind of block, or by name (block7: ...)
   Bottleneck: {expand_ratio: [0.15, 0.2, 0.25]}
   InvertedResidual: {expand_ratio: [3, 4, 6], kernel_size: [3, 5, 7]}
-alternatives: {low_rank: [0.75, 0.5], depthwise: true}   # what may stand in for the maps of blocks; none by default
+alternatives:                                      # what may stand in for the maps of blocks; none by default
+  low_rank: [0.75, 0.5]
+  blocks: {Bottleneck: {depthwise: true}}          # by kind of block, or by name, in place of those above
 skip: ["stem.*"]                                   # variables to leave out, as shell patterns
 
 ``depth`` and ``width`` may also be given by stage: ``depth: {stage2: [0, 1], "*": [0, 1, 2]}``. A list for all stages
@@ -33,6 +35,8 @@ MOST_RESOLUTIONS = 4096
 _KEYS = ("divisor", "resolution", "depth", "width", "blocks", "alternatives", "skip")
 
 ByOwner = Mapping[str, tuple[Any, ...]]
+Alternatives = Mapping[str, tuple[str, ...]]
+"""Kind of alternative to its choices."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class SpaceRequest:
     depth: ByOwner | None = None
     width: ByOwner | None = None
     blocks: Mapping[str, Mapping[str, tuple[Number, ...]]] | None = None
-    alternatives: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
     skip: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -72,6 +76,11 @@ class SpaceRequest:
             raise SpaceError(
                 f"space.resolution: {list(self.resolution or ())} must lie between 1 and the network's {largest}"
             )
+
+    def alternatives_of(self, name: str, kind: str) -> Alternatives:
+        """The alternatives that are asked for a block, by its name, or else by its kind, or else for all blocks."""
+        sections = (self.alternatives[key] for key in (name, kind, ALL) if key in self.alternatives)
+        return next(sections, {})
 
     @property
     def is_proposal(self) -> bool:
@@ -120,7 +129,7 @@ def choices_of(by_owner: ByOwner | None, owner: str, proposed: tuple[Any, ...]) 
     return proposed if by_owner is None else by_owner.get(owner, by_owner.get(ALL, ()))
 
 
-def _mapping(where: str, value: Any) -> Mapping[str, Any]:
+def _mapping(where: str, value: Any) -> dict[str, Any]:
     """A mapping with names as keys; an absent one is empty."""
     if value is not None and not isinstance(value, Mapping):
         raise SpaceError(f"{where}: expected names with their choices, not {value!r}")
@@ -143,12 +152,20 @@ def _numbers(where: str, value: Any, whole: bool = False) -> tuple[Any, ...]:
     return tuple(value or ())
 
 
-def _alternatives(value: Any) -> dict[str, tuple[str, ...]]:
+def _alternatives(value: Any) -> dict[str, Alternatives]:
+    """Name or kind of a block, or ``*`` for all others, to kinds of alternatives and their choices."""
+    every = _mapping("space.alternatives", value)
+    by_block = _mapping("space.alternatives.blocks", every.pop("blocks", None))
+    found = {ALL: _choices("space.alternatives", every)} if every else {}
+    return found | {name: _choices(f"space.alternatives.blocks.{name}", own) for name, own in by_block.items()}
+
+
+def _choices(where: str, value: Any) -> Alternatives:
     """Kind of alternative to its choices, as far as there are any."""
     found = {}
-    for kind, asked in _mapping("space.alternatives", value).items():
+    for kind, asked in _mapping(where, value).items():
         if kind not in alternatives():
-            raise SpaceError(f"space.alternatives: no kind is called {kind!r}; known are {sorted(alternatives())}")
+            raise SpaceError(f"{where}: no kind is called {kind!r}; known are {sorted(alternatives())}")
         if choices := alternatives()[kind].choices(asked):
             found[kind] = choices
     return found

@@ -37,7 +37,7 @@ def space_section(elastic: ElasticGraph, request: SpaceRequest) -> Section:
         section["depth"] = depth({s.name: _choices(space, s.name, DEPTH) for s in stages})
         section["width"] = width({o: _choices(space, o, WIDTH) for o in (STEM, *(s.name for s in stages), HEAD)})
         section["blocks"] = _by_block(space, elastic.blocks)
-        section["alternatives"] = {kind: _asked(choices) for kind, choices in request.alternatives.items()}
+        section["alternatives"] = _alternatives(request)
         section["skip"] = list(request.skip)
         section = {key: value for key, value in section.items() if value}
         if _says(section, elastic):
@@ -97,6 +97,15 @@ def _by_block(space: Space, blocks: Sequence[Block]) -> dict[str, dict[str, list
 def _choices(space: Space, owner: str, kind: str) -> Choices:
     variable = space.find(owner, kind)
     return () if variable is None else variable.choices
+
+
+def _alternatives(request: SpaceRequest) -> Section:
+    """What asks for the alternatives of a request."""
+    by_block = {
+        name: {kind: _asked(choices) for kind, choices in own.items()} for name, own in request.alternatives.items()
+    }
+    every = by_block.pop(ALL, {})
+    return {**every, "blocks": by_block} if by_block else every
 
 
 def _asked(choices: Sequence[str]) -> Any:

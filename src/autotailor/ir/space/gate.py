@@ -47,14 +47,30 @@ class Gate:
 
     def __and__(self, other: Gate) -> Gate:
         """The gate that is open where both are open."""
-        if other == self:
-            return self
+        return self if other == self else self._joined(other, np.logical_and)
+
+    def __or__(self, other: Gate) -> Gate:
+        """The gate that is open where one of both is open."""
+        return self if other == self else self._joined(other, np.logical_or)
+
+    def _joined(self, other: Gate, function: np.ufunc) -> Gate:
         names = tuple(dict.fromkeys((*self.variables, *other.variables)))
         sizes = {name: n for gate in (self, other) for name, n in zip(gate.variables, gate.shape, strict=True)}
         grid = np.indices([sizes[name] for name in names]).reshape(len(names), -1).T
         positions = {name: i for i, name in enumerate(names)}
-        is_open = self.is_open(positions, grid) & other.is_open(positions, grid)
+        is_open = function(self.is_open(positions, grid), other.is_open(positions, grid))
         return Gate.of(names, is_open.reshape([sizes[name] for name in names]))
+
+    @property
+    def reduced(self) -> Gate | bool:
+        """The gate over those variables alone whose choices matter; whether it is open where none does."""
+        table, names = self._array, list(self.variables)
+        for axis in reversed(range(table.ndim)):
+            first = table.take([0], axis)
+            if (table == first).all():
+                table = first.squeeze(axis)
+                del names[axis]
+        return Gate.of(tuple(names), table) if names else bool(table)
 
     @classmethod
     def of(cls, variables: tuple[str, ...], table: npt.NDArray[np.bool_]) -> Gate:
@@ -78,6 +94,10 @@ class Gate:
         """
         return self._array[tuple(subnets[:, positions[name]] for name in self.variables)]
 
+    def opens(self, chosen: Mapping[str, int]) -> bool:
+        """Whether it is open under the choice indices of its variables."""
+        return bool(self._array[tuple(chosen[name] for name in self.variables)])
+
     @cached_property
     def openings(self) -> npt.NDArray[np.int64]:
         """The joint choices that open it, as choice indices ``[n, variables of the gate]``."""
@@ -93,6 +113,20 @@ def both(a: Gate | None, b: Gate | None) -> Gate | None:
     if a is None or b is None:
         return b if a is None else a
     return a & b
+
+
+def together(a: Gate | bool, b: Gate | bool) -> Gate | bool:
+    """Where two things are there at once; each always, never, or where a gate is open."""
+    if isinstance(a, bool):
+        return b if a else False
+    return (a if b else False) if isinstance(b, bool) else (a & b).reduced
+
+
+def either(a: Gate | bool, b: Gate | bool) -> Gate | bool:
+    """Where one of two things is there; each always, never, or where a gate is open."""
+    if isinstance(a, bool):
+        return True if a else b
+    return (True if b else a) if isinstance(b, bool) else (a | b).reduced
 
 
 def _nested(values: object) -> Table:

@@ -8,12 +8,9 @@ a SubNet keeps them at their default.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-
-import numpy as np
-import numpy.typing as npt
 
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.space.gate import Gate
@@ -162,9 +159,9 @@ class Space:
     @property
     def num_distinct(self) -> int:
         """Number of distinct SubNets: choices inside removed blocks do not multiply."""
-        asked = {name for tie in self.ties for name in tie.asked}
-        free = [v for v in self.variables if v.gate is None and v.name not in asked]
-        return math.prod(len(v.choices) for v in free) * math.prod(int(tie.counts.sum()) for tie in self.ties)
+        tied = {variable.name for tie in self.ties for variable in tie.variables}
+        free = [len(v.choices) for v in self.variables if v.name not in tied]
+        return math.prod(free) * math.prod(tie.count for tie in self.ties)
 
     @cached_property
     def ties(self) -> tuple[Tie, ...]:
@@ -175,7 +172,7 @@ class Space:
                 tied = {variable.name, *variable.gate.variables}
                 apart = [group for group in groups if not group & tied]
                 groups = [*apart, tied.union(*(group for group in groups if group & tied))]
-        return tuple(Tie.of(self, [v for v in self.variables if v.name in group]) for group in groups)
+        return tuple(Tie(tuple(v for v in self.variables if v.name in group)) for group in groups)
 
     def completions(self, name: str, chosen: Sequence[int]) -> list[int]:
         """Number of distinct SubNets with each choice of a variable, up to a common factor.
@@ -186,40 +183,67 @@ class Space:
         """
         for tie in self.ties:
             if name in tie.asked:
-                before = tie.asked[: tie.asked.index(name)]
-                left = tie.counts[tuple(chosen[self.positions[other]] for other in before)]
-                return [int(np.sum(counts)) for counts in left]
+                known = zip(self.variables[: self.positions[name]], chosen, strict=False)
+                return tie.completions(name, {variable.name: index for variable, index in known})
         return [1] * len(self[name].choices)
 
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """Variables that gates tie together. Distinct SubNets are counted for each joint choice of what the gates ask.
+    """Variables that gates tie together, whose distinct assignments are counted by elimination.
+
+    A variable behind the last gate that asks it no longer matters: chains of gates are counted as fast as short ones.
 
     Attributes:
-        asked: names of the variables that gates ask, in the space's order.
-        counts: distinct assignments of all variables of the tie, for each joint choice of ``asked``; integers of any
-            length, in the shape of the choices.
+        variables: in the space's order; a gate asks variables that stand before what it gates.
     """
 
-    asked: tuple[str, ...]
-    counts: npt.NDArray[np.object_]
+    variables: tuple[Variable, ...]
 
-    @classmethod
-    def of(cls, space: Space, variables: Sequence[Variable]) -> Tie:
-        """Counts the distinct assignments of some variables of a space."""
-        gates = {variable.name: variable.gate for variable in variables if variable.gate is not None}
-        asked = [v for v in variables if any(v.name in gate.variables for gate in gates.values())]
-        shape = tuple(len(v.choices) for v in asked)
-        rows = np.zeros((math.prod(shape), len(space)), dtype=np.int64)
-        rows[:, [space.positions[v.name] for v in asked]] = np.indices(shape).reshape(len(asked), -1).T
-        counts = np.ones(len(rows), dtype=object)
-        for variable in variables:
-            if variable.gate is None:
-                continue
-            is_open = variable.gate.is_open(space.positions, rows)
-            if variable in asked:  # a closed variable stands at its default
-                counts[~is_open & (rows[:, space.positions[variable.name]] != variable.default)] = 0
-            else:
-                counts[is_open] *= len(variable.choices)
-        return cls(tuple(v.name for v in asked), counts.reshape(shape))
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """Names of the variables that gates ask."""
+        return frozenset(name for v in self.variables if v.gate is not None for name in v.gate.variables)
+
+    @property
+    def count(self) -> int:
+        """Number of distinct assignments."""
+        return self._behind(0, ())
+
+    def completions(self, name: str, chosen: Mapping[str, int]) -> list[int]:
+        """Number of distinct assignments with each choice of a variable that gates ask, under choices before it."""
+        place = next(i for i, variable in enumerate(self.variables) if variable.name == name)
+        known = tuple((each, chosen[each]) for each in self._needed[place])
+        return self._by_choice(place, known)
+
+    @cached_property
+    def _needed(self) -> tuple[tuple[str, ...], ...]:
+        """For each position the variables before it that a gate there or behind it asks."""
+        found: list[tuple[str, ...]] = [()]
+        asked: set[str] = set()
+        for variable in reversed(self.variables):
+            asked = (asked - {variable.name}) | set(variable.gate.variables if variable.gate is not None else ())
+            found.append(tuple(sorted(asked)))
+        return tuple(reversed(found))
+
+    def _behind(self, place: int, known: tuple[tuple[str, int], ...]) -> int:
+        """Distinct assignments of the variables from a position on, under the choices that they ask for."""
+        if place == len(self.variables):
+            return 1
+        if (place, known) not in self._counts:
+            self._counts[place, known] = sum(self._by_choice(place, known))
+        return self._counts[place, known]
+
+    def _by_choice(self, place: int, known: tuple[tuple[str, int], ...]) -> list[int]:
+        """The same for each choice of the variable at the position; where it is closed, its default alone counts."""
+        variable, before = self.variables[place], dict(known)
+        is_open = variable.gate is None or variable.gate.opens(before)
+        found = [0] * len(variable.choices)
+        for index in range(len(found)) if is_open else (variable.default,):
+            chosen = {**before, variable.name: index}
+            found[index] = self._behind(place + 1, tuple((each, chosen[each]) for each in self._needed[place + 1]))
+        return found
+
+    @cached_property
+    def _counts(self) -> dict[tuple[int, tuple[tuple[str, int], ...]], int]:
+        return {}

@@ -27,20 +27,20 @@ APART = 1e-6
 """Share of the measured difference by which a clearly worse SubNet counts for less at the least."""
 
 
-def paired_errors(right: BoolArray, groups: npt.NDArray[np.int64]) -> FloatArray:
-    """Standard errors of differences of accuracy ``[n, n]``, points, from right answers ``[n, images]``.
+def paired_errors(values: FloatArray, groups: npt.NDArray[np.int64]) -> FloatArray:
+    """Standard errors of differences of accuracy ``[n, n]``, points, from values of images ``[n, images]``.
 
     A difference is known to one image at best: few images on which two SubNets agree do not say that they always do.
 
     Args:
-        right: answers to the same images.
+        values: of the same images, from 0 to 1 (``Outcome``).
         groups: base image of each image ``[images]``.
     """
-    values = 100.0 * right.astype(np.float64)
-    effects = by_base(values - values.mean(axis=1, keepdims=True), groups)
+    points = 100.0 * values
+    effects = by_base(points - points.mean(axis=1, keepdims=True), groups)
     covariance = effects @ effects.T
     own = np.diag(covariance)
-    squares = np.maximum(own[:, None] + own[None] - 2.0 * covariance, (100.0 / right.shape[1]) ** 2)
+    squares = np.maximum(own[:, None] + own[None] - 2.0 * covariance, (100.0 / values.shape[1]) ** 2)
     np.fill_diagonal(squares, 0.0)
     return np.asarray(np.sqrt(squares))
 

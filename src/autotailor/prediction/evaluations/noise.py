@@ -1,13 +1,14 @@
 """Noise of log-odds and of mean losses over draws of base images, to first order (delta method).
 
-With n images, image i adds z_i / n to the error of a value. For the log-odds of a right answer, where p is the share of
-right answers,
+With n images, image i adds z_i / n to the error of a number. Each image has a value v_i from 0 to 1, which says how
+right a network is about it (``Outcome``); a classifier's are 0 and 1. For the log-odds of their mean p, for a
+classifier the share of right answers,
 
-    z_i = (right_i - p) / (p (1 - p)),
+    z_i = (v_i - p) / (p (1 - p)),
 
-or, where guessing alone is right with the share c, and the log-odds are those of (p - c) / (1 - c),
+or, where guessing alone has the mean c, and the log-odds are those of (p - c) / (1 - c),
 
-    z_i = (right_i - p) (1 - c) / ((p - c) (1 - p)),
+    z_i = (v_i - p) (1 - c) / ((p - c) (1 - p)),
 
 and for the logarithm of the mean loss, where m is the mean,
 
@@ -25,27 +26,21 @@ import numpy.typing as npt
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.prediction.errors import PredictionError
-from autotailor.prediction.evaluations.outcome import BoolArray
 
 LEAST_LOSS = 1e-6
 """Nats; a smaller mean loss counts as this, because the logarithm of 0 is no number."""
 
 
-def guessed(labels: npt.NDArray[np.int64]) -> float:
-    """Share of right answers of a network that guesses each class as often as it occurs among labels ``[images]``."""
-    return float(np.square(np.bincount(labels) / len(labels)).sum())
-
-
-def log_odds(right: npt.ArrayLike, images: int, floor: float = 0.0) -> FloatArray:
-    """Log-odds of a right answer from numbers of right answers, with half an image added to either side.
+def log_odds(total: npt.ArrayLike, images: int, floor: float = 0.0) -> FloatArray:
+    """Log-odds of means of values from sums of values, with half an image added to either side.
 
     Args:
-        right: numbers of right answers.
+        total: sums of the values of all images; for a classifier numbers of right answers.
         images: number of images.
-        floor: share of right answers that guessing has; the log-odds are those of what is above it, of half an image
+        floor: mean value that guessing has; the log-odds are those of what is above it, of half an image
             at the least.
     """
-    r = np.asarray(right, dtype=np.float64)
+    r = np.asarray(total, dtype=np.float64)
     return np.asarray(np.log(np.maximum(r + 0.5 - floor * images, 0.5)) - np.log(images - r + 0.5), dtype=np.float64)
 
 
@@ -54,15 +49,14 @@ def mean_loss(losses: npt.ArrayLike) -> FloatArray:
     return np.maximum(np.mean(np.asarray(losses), axis=-1, dtype=np.float64), LEAST_LOSS)
 
 
-def of_answers(right: BoolArray, floor: float = 0.0, least: float = 0.0) -> FloatArray:
-    """Effect z of each image on log-odds, from right answers ``[n, images]``: ``[n, images]``.
+def of_values(values: FloatArray, floor: float = 0.0, least: float = 0.0) -> FloatArray:
+    """Effect z of each image on log-odds, from values ``[n, images]``: ``[n, images]``.
 
     Args:
-        right: answers.
+        values: from 0 to 1.
         floor: see ``log_odds``.
-        least: a smaller share of right answers p counts as this in the denominator.
+        least: a smaller mean p counts as this in the denominator.
     """
-    values = right.astype(np.float64)
     images = values.shape[1]
     share = (values.sum(axis=1, keepdims=True) + 0.5) / (images + 1)
     share = np.maximum(share, least)

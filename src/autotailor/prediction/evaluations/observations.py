@@ -49,7 +49,7 @@ class Observations:
         shared: variance of log-odds over draws of images that all SubNets have in common.
         level: the same of the log-odds themselves, which the largest SubNet has in common with all others.
         baseline: log-odds of the largest SubNet.
-        floor: share of right answers that guessing has; the log-odds are those of what is above it.
+        floor: mean value that guessing has; the log-odds are those of what is above it.
     """
 
     space: Space

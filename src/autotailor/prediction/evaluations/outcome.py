@@ -8,53 +8,84 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.ir.space.metric import FloatArray
+from autotailor.prediction.errors import PredictionError
+
 BoolArray = npt.NDArray[np.bool_]
 LossArray = npt.NDArray[np.float32]
 
-_LOSS = np.dtype("<f4")  # the same bytes on every machine
+_VALUE, _LOSS = np.dtype("<f2"), np.dtype("<f4")  # the same bytes on every machine
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Answers and losses of one network on ``n`` images.
+    """Values and losses of one network on ``n`` images.
+
+    Values are kept as precisely as a file keeps them, so that an interrupted run goes on with the same numbers.
 
     Attributes:
-        right: whether each image is classified correctly, ``[n]``.
-        losses: cross entropy of each image's label, in nats, ``[n]``; finite.
+        values: how right the network is about each image, from 0 to 1, ``[n]``. A classifier is right (1) or wrong (0);
+            other values are rounded to numbers of 16 bits.
+        losses: of each image, for a classifier the cross entropy of its label in nats, ``[n]``; finite.
+
+    Raises:
+        PredictionError: a value is not between 0 and 1.
     """
 
-    right: BoolArray
+    values: FloatArray
     losses: LossArray
 
-    def packed(self) -> tuple[str, str]:
-        """Two texts in Base64: a bit for each answer, from the highest bit of a byte on, and four bytes for each loss.
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values, dtype=_VALUE).astype(np.float64)
+        if not ((values >= 0.0) & (values <= 1.0)).all():
+            raise PredictionError(
+                "values of images lie between 0 and 1; check what the task says of each image (judge)"
+            )
+        object.__setattr__(self, "values", values)
 
-        Losses are IEEE 754 numbers of 32 bits, the lowest byte first, so that ``unpacked`` finds the same numbers.
+    def packed(self) -> tuple[str, str]:
+        """Two texts in Base64: the values, and four bytes for each loss.
+
+        Where all values are 0 or 1, each is a bit, from the highest bit of a byte on; else each has two bytes. Losses
+        are IEEE 754 numbers of 32 bits, values of 16 bits, the lowest byte first, so that ``unpacked`` finds the same
+        numbers.
         """
-        return _text(np.packbits(self.right).tobytes()), _text(np.asarray(self.losses, dtype=_LOSS).tobytes())
+        is_right = self.values == 1.0
+        bits = np.packbits(is_right) if (is_right | (self.values == 0.0)).all() else self.values.astype(_VALUE)
+        return _text(bits.tobytes()), _text(np.asarray(self.losses, dtype=_LOSS).tobytes())
 
     @classmethod
-    def unpacked(cls, right: str, losses: str, images: int) -> Outcome:
+    def unpacked(cls, values: str, losses: str, images: int) -> Outcome:
         """Reads the texts of ``packed``.
 
         Args:
-            right: the answers.
+            values: the values.
             losses: the losses.
             images: number of images.
 
         Raises:
-            ValueError: a text is no Base64, has not the length that belongs to so many images, or a loss is not finite.
+            ValueError: a text is no Base64, has not the length that belongs to so many images, or a number of it cannot
+                be.
         """
-        bits = np.frombuffer(base64.b64decode(right, validate=True), dtype=np.uint8)
-        if len(bits) != -(-images // 8):
-            raise ValueError(f"expected a bit for each of {images} images, found {len(bits)} bytes")
         numbers = base64.b64decode(losses, validate=True)
         if len(numbers) != _LOSS.itemsize * images:
             raise ValueError(f"expected a loss for each of {images} images, found {len(numbers)} bytes")
         found = np.frombuffer(numbers, dtype=_LOSS).astype(np.float32)
         if not np.isfinite(found).all():
             raise ValueError("a loss is not finite")
-        return cls(np.unpackbits(bits, count=images).astype(np.bool_), found)
+        try:
+            return cls(_values(base64.b64decode(values, validate=True), images), found)
+        except PredictionError as error:
+            raise ValueError(str(error)) from error
+
+
+def _values(content: bytes, images: int) -> FloatArray:
+    """The values of so many images from bits, or from two bytes for each."""
+    if len(content) == -(-images // 8):
+        return np.unpackbits(np.frombuffer(content, dtype=np.uint8), count=images).astype(np.float64)
+    if len(content) == _VALUE.itemsize * images:
+        return np.frombuffer(content, dtype=_VALUE).astype(np.float64)
+    raise ValueError(f"expected a bit or two bytes for each of {images} images, found {len(content)} bytes")
 
 
 def _text(content: bytes) -> str:

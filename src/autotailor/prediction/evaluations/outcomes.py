@@ -1,10 +1,10 @@
 """What evaluations say: log-odds and scores against the largest SubNet on the same images, and how noisy these are.
 
-With n images, r of them right for a SubNet and b of them right for the largest SubNet, the log-odds are
+With n images, whose values (``Outcome``) add up to r for a SubNet and to b for the largest SubNet, the log-odds are
 
     y = log((r + 1/2) / (n - r + 1/2)) - log((b + 1/2) / (n - b + 1/2)),
 
-and with the mean cross entropy m of a SubNet and m0 of the largest SubNet, the score is
+and with the mean loss m of a SubNet and m0 of the largest SubNet, the score is
 
     c = log(m0) - log(m).
 
@@ -24,12 +24,12 @@ groups of SubNets have in common beside it. Those with the same resolution, for 
 ``CORRELATED`` largest components of the noise of all parts together are kept as effects on each value, and the variance
 of each value beside these.
 
-Guessing has a share c of right answers, about one over the number of classes. A SubNet that is no better says nothing
-of how bad it is: where half of its modifications ruin a network, the other half changes nothing any more. A model that
-takes such SubNets at their word concludes that modifications together cost little. So y are log-odds of what is above
-c, and of a SubNet within ``NEAR`` of the range from c to the largest SubNet, or ``UNSURE`` standard errors of c, only
-an upper bound of y is known, that of the end of this range (``Observations.loosened``). Where the largest SubNet itself
-is no better, c counts as 0.
+Guessing has a mean value c, a classifier's is about one over the number of classes. A SubNet that is no better says
+nothing of how bad it is: where half of its modifications ruin a network, the other half changes nothing any more. A
+model that takes such SubNets at their word concludes that modifications together cost little. So y are log-odds of what
+is above c, and of a SubNet within ``NEAR`` of the range from c to the largest SubNet, or ``UNSURE`` standard errors of
+c, only an upper bound of y is known, that of the end of this range (``Observations.loosened``). Where the largest
+SubNet itself is no better, c counts as 0.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray, SubNet, largest, stack
 from autotailor.ir.space.variable import Space
 from autotailor.prediction.errors import PredictionError
-from autotailor.prediction.evaluations.noise import by_base, common, log_odds, mean_loss, of_answers, of_losses
+from autotailor.prediction.evaluations.noise import by_base, common, log_odds, mean_loss, of_losses, of_values
 from autotailor.prediction.evaluations.observations import Observations, Part
 from autotailor.prediction.evaluations.outcome import BoolArray, LossArray, Outcome
 
@@ -62,16 +62,16 @@ class Outcomes:
     Attributes:
         space: of the SubNets.
         subnets: distinct; the largest SubNet is not among them.
-        right: whether each SubNet is right about each image, ``[n, images]``.
-        losses: cross entropy of each SubNet for each image, nats, ``[n, images]``.
-        reference: answers ``[images]`` and losses ``[images]`` of the largest SubNet.
+        values: how right each SubNet is about each image, 0 to 1, ``[n, images]``.
+        losses: of each SubNet for each image, ``[n, images]``.
+        reference: values ``[images]`` and losses ``[images]`` of the largest SubNet.
         groups: base image of each image, ``[images]``.
-        floor: share of right answers that guessing has; 0 where the largest SubNet is no better.
+        floor: mean value that guessing has; 0 where the largest SubNet is no better.
     """
 
     space: Space
     subnets: tuple[SubNet, ...]
-    right: BoolArray
+    values: FloatArray
     losses: LossArray
     reference: Outcome
     groups: npt.NDArray[np.int64]
@@ -91,9 +91,9 @@ class Outcomes:
         Args:
             space: of the SubNets.
             subnets: any order, repetitions and the largest SubNet included.
-            found: id of a SubNet to its answers and losses; holds the largest SubNet.
+            found: id of a SubNet to its values and losses; holds the largest SubNet.
             groups: base image of each image ``[images]``.
-            chance: share of right answers that guessing has, see ``noise.guessed``.
+            chance: mean value that guessing has (``Task.chance``).
 
         Raises:
             PredictionError: a SubNet or the largest one was not evaluated, or a number of images differs.
@@ -103,17 +103,17 @@ class Outcomes:
         if missing := [subnet.id for subnet in (base, *others) if subnet.id not in found]:
             raise PredictionError(f"{len(missing)} SubNets lack an evaluation, first {missing[0]}; evaluate them first")
         evaluated = [found[subnet.id] for subnet in (base, *others)]
-        lengths = {len(values) for each in evaluated for values in (each.right, each.losses)}
+        lengths = {len(numbers) for each in evaluated for numbers in (each.values, each.losses)}
         if not others or lengths != {len(np.asarray(groups))}:
             raise PredictionError(
                 f"expected SubNets besides the largest, all evaluated on {len(np.asarray(groups))} images; found "
                 f"{len(others)} SubNets with {sorted(lengths)} images"
             )
         reference, *rest = evaluated
-        right, losses = np.stack([each.right for each in rest]), np.stack([each.losses for each in rest])
+        values, losses = np.stack([each.values for each in rest]), np.stack([each.losses for each in rest])
         group = np.asarray(groups)
-        is_guess = bool(reference.right.mean() <= chance + _unsure(chance, group))
-        return cls(space, tuple(others), right, losses, reference, group, 0.0 if is_guess else chance)
+        is_guess = bool(reference.values.mean() <= chance + _unsure(chance, group))
+        return cls(space, tuple(others), values, losses, reference, group, 0.0 if is_guess else chance)
 
     @cached_property
     def indices(self) -> IntArray:
@@ -122,34 +122,34 @@ class Outcomes:
 
     @cached_property
     def found(self) -> Mapping[str, Outcome]:
-        """Id of each SubNet, the largest one included, to its answers and losses."""
-        evaluated = zip(self.subnets, self.right, self.losses, strict=True)
-        others = {subnet.id: Outcome(right, losses) for subnet, right, losses in evaluated}
+        """Id of each SubNet, the largest one included, to its values and losses."""
+        evaluated = zip(self.subnets, self.values, self.losses, strict=True)
+        others = {subnet.id: Outcome(values, losses) for subnet, values, losses in evaluated}
         return {largest(self.space).id: self.reference, **others}
 
     @property
     def baseline(self) -> float:
         """Log-odds of the largest SubNet."""
-        return float(log_odds(self.reference.right.sum(), len(self.reference.right), self.floor))
+        return float(log_odds(self.reference.values.sum(), len(self.reference.values), self.floor))
 
     @cached_property
     def target(self) -> FloatArray:
         """Log-odds y against the largest SubNet ``[n]``."""
-        images = self.right.shape[1]
-        right = np.maximum(self.right.sum(axis=1), self._end_of_guesses * images)
-        return np.asarray(log_odds(right, images, self.floor) - self.baseline)
+        images = self.values.shape[1]
+        total = np.maximum(self.values.sum(axis=1), self._end_of_guesses * images)
+        return np.asarray(log_odds(total, images, self.floor) - self.baseline)
 
     @cached_property
     def is_guess(self) -> BoolArray:
         """Whether each SubNet is too near to guessing to say how bad it is ``[n]``."""
-        return np.asarray(self.right.mean(axis=1) <= self._end_of_guesses) & (self.floor > 0.0)
+        return np.asarray(self.values.mean(axis=1) <= self._end_of_guesses) & (self.floor > 0.0)
 
     @property
     def _end_of_guesses(self) -> float:
-        """Share of right answers up to which a SubNet may be guessing; 0 without a floor."""
+        """Mean value up to which a SubNet may be guessing; 0 without a floor."""
         if self.floor == 0.0:
             return 0.0
-        room = max(NEAR * (float(self.reference.right.mean()) - self.floor), _unsure(self.floor, self.groups))
+        room = max(NEAR * (float(self.reference.values.mean()) - self.floor), _unsure(self.floor, self.groups))
         return self.floor + room
 
     @cached_property
@@ -183,7 +183,7 @@ class Outcomes:
     def level(self) -> float:
         """Variance that the log-odds of all SubNets have in common, the largest one included: mean over the SubNets."""
         both = by_base(
-            of_answers(np.concatenate([self.reference.right[None], self.right]), self.floor, self._end_of_guesses),
+            of_values(np.concatenate([self.reference.values[None], self.values]), self.floor, self._end_of_guesses),
             self.groups,
         )
         return float(np.mean(common(both @ both.T)))
@@ -241,10 +241,10 @@ class Outcomes:
     @cached_property
     def _of_log_odds(self) -> FloatArray:
         """Effects of base images on the log-odds ``[n, base images]``."""
-        right, reference = (
-            of_answers(each, self.floor, self._end_of_guesses) for each in (self.right, self.reference.right[None])
+        own, reference = (
+            of_values(each, self.floor, self._end_of_guesses) for each in (self.values, self.reference.values[None])
         )
-        return by_base(right - reference, self.groups)
+        return by_base(own - reference, self.groups)
 
     @cached_property
     def _of_scores(self) -> FloatArray:
@@ -253,7 +253,7 @@ class Outcomes:
 
 
 def _unsure(chance: float, groups: npt.NDArray[np.int64]) -> float:
-    """How far above guessing a share of right answers may be by chance."""
+    """How far above guessing a mean of values may be by chance; no values from 0 to 1 scatter more than 0 and 1."""
     return float(UNSURE * np.sqrt(chance * (1.0 - chance) / len(np.unique(groups))))
 
 

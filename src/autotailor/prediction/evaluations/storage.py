@@ -1,4 +1,4 @@
-"""``evaluations.csv``: evaluated SubNets with their answers to all images, and their losses."""
+"""``evaluations.csv``: evaluated SubNets with their values and losses of all images."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def write_outcomes(path: str | Path, outcomes: Outcomes) -> None:
 
     The columns ``right`` and ``losses`` are those of ``Outcome.packed``.
     """
-    others = [Outcome(right, losses) for right, losses in zip(outcomes.right, outcomes.losses, strict=True)]
+    others = [Outcome(values, losses) for values, losses in zip(outcomes.values, outcomes.losses, strict=True)]
     rows = [
-        (subnet.id, subnet.to_json(), *accuracy(found.right, outcomes.groups), *found.packed())
+        (subnet.id, subnet.to_json(), *accuracy(found.values, outcomes.groups), *found.packed())
         for subnet, found in zip(
             [largest(outcomes.space), *outcomes.subnets], [outcomes.reference, *others], strict=True
         )
@@ -43,7 +43,7 @@ def read_outcomes(path: str | Path, space: Space, groups: npt.ArrayLike, chance:
         path: of the file.
         space: of the SubNets.
         groups: base image of each image on which the SubNets were evaluated.
-        chance: share of right answers that guessing has.
+        chance: mean value that guessing has (``Task.chance``).
 
     Raises:
         PredictionError: the file holds no evaluations of this space on so many images.

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from autotailor.artifacts import read_json
-from autotailor.data.labels import Score, score
 from autotailor.data.preparation import Judgement, Preparation
 from autotailor.reporting.card.licence import Licence, licence_of_weights
 from autotailor.reporting.inputs import ReportError
 from autotailor.search import Cost, cost_of_device
+from autotailor.task.interface import Task
+from autotailor.task.registry import of_section, score
+from autotailor.task.scores import Score
 
 Row = Mapping[str, Any]
 NAMED = 100
@@ -86,8 +88,13 @@ class Facts:
 
     @property
     def score(self) -> Score:
-        """The name of the share of right answers."""
+        """What is reported of the network."""
         return score(self.configuration["data"])
+
+    @property
+    def task(self) -> Task:
+        """What the network does."""
+        return of_section(self.configuration["data"])
 
     @property
     def cost(self) -> Cost:

@@ -23,6 +23,7 @@ from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.statistics import Statistics
 from autotailor.ir.space.subnet import SubNet, sample_distinct
 from autotailor.ir.space.variable import Modification
+from autotailor.task import find
 
 CALIBRATION = CalibrationConfig(images=48, batch_size=16)
 
@@ -71,7 +72,7 @@ def check_bits(
     tour = Tour(module, prepared, visits)
     statistics = tour.statistics(Calibrator(data, CALIBRATION).images_on(torch.device("cpu")))
     logits.clear()
-    outcomes = tour.outcomes(data.validation.batches(16), statistics)
+    outcomes = tour.outcomes(data.validation.batches(16), statistics, find("classification"))
     fresh = net.module().eval()
     for visit, found, own in zip(visits, statistics, outcomes, strict=True):
         for i in visit.subnets:
@@ -79,7 +80,7 @@ def check_bits(
             assert list(found) == list(expected)
             assert all(torch.equal(x, y) for name in found for x, y in zip(found[name], expected[name], strict=True))
             assert torch.equal(torch.cat(logits[subnets[visit.subnets[0]].id]), numbers)
-            assert own.right.tolist() == (numbers.argmax(1) == labels).tolist()
+            assert own.values.tolist() == (numbers.argmax(1) == labels).tolist()
             losses = [
                 functional.cross_entropy(*pair, reduction="none")
                 for pair in zip(numbers.split(16), labels.split(16), strict=True)

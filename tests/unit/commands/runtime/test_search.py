@@ -293,7 +293,7 @@ def test_new_members_have_the_weights_that_were_trained_on_for_the_pool(trained:
     module = net.module().eval()
     for each in added:
         subnet = autotailor.SubNet.from_assignment(net.space, each["assignment"])
-        right = evaluate(module, subnet, splits.validation, calibrator.statistics(module, subnet)).right
+        right = evaluate(module, subnet, splits.validation, calibrator.statistics(module, subnet)).values
         assert each["accuracy"]["value"] == pytest.approx(100 * right.mean())
         assert each["verification"]["max_relative_error"] < 1e-4
     assert added

@@ -13,6 +13,7 @@ from autotailor import data
 from autotailor.data.labels import UNKNOWN
 from autotailor.data.pictures.layout import is_flat
 from autotailor.data.splits import check_labels
+from autotailor.task import score_of
 from picture_files import encoded, photo, section
 
 
@@ -29,7 +30,7 @@ def flat(tmp_path: Path) -> Path:
 
 def test_a_flat_folder_is_divided_and_has_no_labels(flat: Path) -> None:
     splits = data.load(section(flat, labels=False))
-    assert (splits.labelled, splits.num_classes, splits.score.name) == (False, 0, "agreement")
+    assert (splits.labelled, splits.num_classes, score_of(splits).name) == (False, 0, "agreement")
     assert sorted([len(splits.train), len(splits.validation), len(splits.test)])[:2] == [2, 2]
     assert len(splits.train) + len(splits.validation) + len(splits.test) == 21
     for images, labels in splits.train.batches(0, 4):

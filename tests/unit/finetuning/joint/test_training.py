@@ -67,7 +67,7 @@ def test_members_gain_and_share_the_weights_of_one_network(
     calibrator, module = Calibrator(tiny, config.calibration), result.net.module().eval()
     for subnet in members:
         found = evaluate(module, subnet, tiny.validation, calibrator.statistics(module, subnet))
-        assert 100 * found.right.mean() == pytest.approx(result.after[subnet.id])
+        assert 100 * found.values.mean() == pytest.approx(result.after[subnet.id])
     assert set(result.before) == set(result.after) == {subnet.id for subnet in members}
     document = result.document()
     assert document["is_better"]

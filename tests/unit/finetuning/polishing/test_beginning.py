@@ -13,6 +13,7 @@ from autotailor.finetuning.polishing.beginning import Beginning
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.task import find
 
 RISING, FALLING = [0.3, 0.4, 0.5, 0.6], [0.5, 0.45, 0.2, 0.15]
 NOISE, LATE = [0.01, 0.02, 0.01, 0.02], [-0.1, -0.1, 0.0, 0.3]
@@ -39,7 +40,7 @@ def test_who_stops_and_who_is_lost(
 ) -> None:
     student = GraphModule(resnet_net.slice(resnet_net.smallest()), logits=True)
     config = replace(config, checks=4, epochs=4)
-    step = Lockstep([student], [24], Teacher(student, 24), config)
+    step = Lockstep([student], [24], Teacher(student, 24), config, find("classification"))
     beginning = Beginning([student], ["mine"], [24], tiny_data.splits(), config, step)
     watch, stopped = beginning.watch, None
     for epoch, change in enumerate(changes):

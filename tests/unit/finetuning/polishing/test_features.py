@@ -22,6 +22,7 @@ from autotailor.finetuning.polishing.teacher import choose_teacher
 from autotailor.finetuning.training.steps import Step
 from autotailor.ir.execution.head import find_features
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.task import find
 
 
 @pytest.mark.parametrize("name", ["resnet", "mobilenet"])
@@ -77,7 +78,7 @@ def test_the_loss_of_a_subnet_is_divergence_and_distances(tiny: DataSplits, conf
     student, teacher = net.build(subnet, logits=True).eval(), net.build(net.largest(), logits=True).eval()
     config = replace(config, features=2.0, streams=3.0, distillation=DistillationConfig(weight=1.0), frozen=True)
     images, labels = next(iter(tiny.validation.batches(8)))
-    step = Lockstep([student], [16], Teacher(teacher, 32), config, streams=streams)
+    step = Lockstep([student], [16], Teacher(teacher, 32), config, find("classification"), streams=streams)
     (found,) = step.losses(Step(images, labels, 0.0, np.random.default_rng(0)))
     step.close()
     with torch.no_grad():

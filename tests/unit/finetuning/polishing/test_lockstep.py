@@ -24,6 +24,7 @@ from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.training.loop import train
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.task import find
 from training import close, equal, without_norm
 
 
@@ -36,7 +37,7 @@ def trained(
 ) -> list[dict[str, torch.Tensor]]:
     """The weights of modules after one round; images have 20 pixels for all of them."""
     teacher = Teacher(net.build(net.largest(), logits=True), 32)
-    step = Lockstep(modules, [20] * len(modules), teacher, config)
+    step = Lockstep(modules, [20] * len(modules), teacher, config, find("classification"))
     train(nn.ModuleList(modules), data.train, config.of_round(0), step, path, "test", "polish")
     step.close()
     return [module.state_dict() for module in modules]

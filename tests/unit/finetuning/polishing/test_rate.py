@@ -17,6 +17,7 @@ from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.polishing.rate import choose_rate
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.task import find
 from training import equal
 
 
@@ -32,7 +33,7 @@ def test_the_highest_rate_that_is_borne_is_taken(
     before = copy.deepcopy(students[0].state_dict())
 
     def lockstep(modules: Sequence[nn.Module], resolutions: Sequence[int], config: PolishConfig) -> Lockstep:
-        return Lockstep(modules, resolutions, teacher, config)
+        return Lockstep(modules, resolutions, teacher, config, find("classification"))
 
     assert choose_rate(students, lockstep, [24], given, tiny_data.TinyStream(240), None) == found
     assert equal(before, students[0].state_dict())

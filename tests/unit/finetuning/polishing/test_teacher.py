@@ -175,7 +175,7 @@ def test_a_named_network_that_cannot_teach_is_refused_under_the_key_of_polishing
 
 
 @pytest.mark.parametrize(
-    ("labelled", "says"), [(True, "is right for"), (False, "agrees with the original network for")]
+    ("labelled", "says"), [(True, "has accuracy"), (False, "agrees with the original network for")]
 )
 def test_the_choice_is_told_with_what_was_measured(
     labelled: bool,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from autotailor.data.labels import ACCURACY
 from autotailor.fleet.page.sentences import answers, cost_of_a_device, loss_of_a_single
+from autotailor.task.scores import ACCURACY
 
 
 def best(*rows: tuple[str, float, str, bool]) -> pd.DataFrame:

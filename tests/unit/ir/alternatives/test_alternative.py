@@ -16,7 +16,7 @@ from autotailor.ir.errors import GraphError, SpaceError
 from autotailor.ir.fusion.groups import fuse
 from autotailor.ir.fusion.places import group_feature
 from autotailor.ir.fusion.rules import FusionRules
-from autotailor.ir.junctions import JUNCTION, ORIGINAL, memberships
+from autotailor.ir.junctions import JUNCTION, ORIGINAL
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Modification
 from autotailor.ir.supernet import UNFUSED, SuperNet
@@ -110,6 +110,24 @@ def test_a_space_without_the_variables_is_the_space_without_alternatives() -> No
     )
 
 
+def test_blocks_may_have_alternatives_of_their_own() -> None:
+    asked = {
+        "low_rank": [0.5],
+        "blocks": {"Bottleneck": {"depthwise": True}, "block2": {"low_rank": [0.75]}, "block3": {}},
+    }
+    net = compiled("resnet", asked)
+    found = {v.owner: v.choices[1:] for v in net.space if v.kind == "operator"}
+    assert found == {
+        "block1": ("depthwise",),
+        "block2": ("low_rank:0.75",),
+        **dict.fromkeys(["block4", "block5"], ("depthwise",)),
+    }
+    again = net.space_section()["alternatives"]
+    assert compiled("resnet", again).space == net.space
+    with pytest.raises(SpaceError, match=r"alternatives.blocks: no block is named or of kind 'block9'"):
+        compiled("resnet", {"blocks": {"block9": {"depthwise": True}}})
+
+
 def test_ranks_are_prefixes_and_take_their_share_of_the_macs() -> None:
     net = compiled("resnet", {"low_rank": [0.75, 0.5]})
     base = net.largest()
@@ -124,11 +142,14 @@ def test_ranks_are_prefixes_and_take_their_share_of_the_macs() -> None:
             np.testing.assert_array_equal(weight, wide.weights[name][: len(weight)])
 
 
-def test_who_is_in_an_alternative_is_found_through_the_graph(net: SuperNet) -> None:
-    member = memberships(net.graph)
-    alternatives_alone = {name for name in member if f":{'low_rank'}" in name or ":depthwise" in name}
-    by_output = {node.name for node in net.graph.nodes if node.outputs[0].endswith(f":{ORIGINAL}")}
-    assert set(member) == alternatives_alone | by_output
+def test_what_is_there_only_under_some_choices_has_a_gate_that_says_so(net: SuperNet) -> None:
+    gates, operators = net.elastic.node_gates, {v.name for v in net.space if v.kind == "operator"}
+    chosen = {name for name, gate in gates.items() if operators & set(gate.variables)}
+    apart = {node.name for node in net.graph.nodes if ":low_rank." in node.name or ":depthwise." in node.name}
+    assert chosen == apart | {node.name for node in net.graph.nodes if node.outputs[0].endswith(f":{ORIGINAL}")}
+    for subnet in some(net):
+        there = {node.name for node in net.slice(subnet).nodes}
+        assert there == {n.name for n in net.graph.nodes if n.kind != JUNCTION and subnet.opens(gates.get(n.name))}
 
 
 @pytest.mark.parametrize(
@@ -150,7 +171,7 @@ def test_what_cannot_be_asked_for_is_refused(asked: object, message: str) -> Non
 def test_a_kind_registers_once_and_whole() -> None:
     with pytest.raises(GraphError, match="two alternatives of kind low_rank"):
         register_alternative(type("Other", (type(alternatives()["low_rank"]),), {}))
-    with pytest.raises(GraphError, match="it lacks build and choices and solve"):
+    with pytest.raises(GraphError, match="it lacks build and choices and fits and solve"):
         register_alternative(type("Empty", (Alternative,), {"kind": "empty"}))
     with pytest.raises(GraphError, match="derives from Alternative"):
         register_alternative(int)  # type: ignore[arg-type]

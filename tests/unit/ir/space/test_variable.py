@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.gate import Gate
+from autotailor.ir.space.subnet import SubNet, sample
 from autotailor.ir.space.variable import Space, Variable
 from gated_space import SPACE, all_subnets
 
@@ -64,3 +68,42 @@ def test_a_variable_is_found_by_owner_and_kind() -> None:
 
 def test_distinct_subnets_do_not_count_what_is_gated() -> None:
     assert SPACE.num_distinct == len({SubNet(SPACE, s.indices).indices for s in all_subnets()}) < SPACE.num_variants
+
+
+def merging(blocks: int, singles: int) -> Space:
+    """A chain of blocks, each as it is in one of some ways, or in place of itself and the next one or two."""
+    variables: list[Variable] = []
+    for number in range(blocks):
+        room = min(2, blocks - 1 - number)
+        choices = tuple(f"single:{way}" for way in range(singles)) + ("merged:1", "merged:2")[:room]
+        before = variables[-2:]
+        table = np.ones([len(each.choices) for each in before], dtype=bool)
+        for place, each in enumerate(reversed(before), 1):
+            swallowing = [choice in ("merged:1", "merged:2")[place - 1 :] for choice in each.choices]
+            table &= ~np.array(swallowing).reshape([-1 if each is other else 1 for other in before])
+        gate = Gate.of(tuple(each.name for each in before), table) if before else None
+        variables.append(Variable(f"block{number}.operator", "operator", choices, 0, gate))
+    return Space(tuple(variables))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "singles", "count"),
+    [
+        *((3, 1, 4), (4, 1, 7), (8, 1, 81), (16, 1, 10_609), (33, 1, 334_745_777)),
+        *((4, 3, 115), (8, 3, 15_061), (16, 3, 258_371_689), (33, 3, 257_232_597_208_434_195)),
+    ],
+)
+def test_chains_of_merged_blocks_are_counted(blocks: int, singles: int, count: int) -> None:
+    """AdaptiveNet, section 7.2: f(n) = w f(n - 1) + f(n - 2) + f(n - 3); its 1.06e5 for ResNet50 is a misprint."""
+    space = merging(blocks, singles)
+    assert space.num_distinct == count
+    if blocks <= 4:
+        rows = itertools.product(*(range(len(v.choices)) for v in space))
+        assert len({SubNet(space, row) for row in rows}) == count
+
+
+def test_subnets_of_a_chain_are_drawn_uniformly() -> None:
+    space, rng = merging(5, 1), random.Random(0)
+    drawn = Counter(sample(space, rng) for _ in range(6_500))
+    assert len(drawn) == space.num_distinct == 13
+    assert stats.chisquare(list(drawn.values())).pvalue > 1e-3

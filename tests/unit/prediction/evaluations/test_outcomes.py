@@ -41,8 +41,8 @@ def test_the_covariance_is_that_of_draws_of_base_images(world) -> None:
     copies = len(found.groups) // images
     for _ in range(400):
         drawn = (random.integers(images, size=images)[:, None] * copies + np.arange(copies)).ravel()
-        reference = log_odds(found.reference.right[drawn].sum(), len(drawn))
-        targets.append(log_odds(found.right[:, drawn].sum(axis=1), len(drawn)) - reference)
+        reference = log_odds(found.reference.values[drawn].sum(), len(drawn))
+        targets.append(log_odds(found.values[:, drawn].sum(axis=1), len(drawn)) - reference)
     drawn = np.cov(np.array(targets).T)
     noisy = np.sqrt(np.diag(drawn)) > 0.02
     np.testing.assert_allclose(np.diag(found.covariance)[noisy], np.diag(drawn)[noisy], rtol=0.3)
@@ -78,8 +78,8 @@ def test_the_noise_of_each_part_is_that_of_draws_of_base_images(world) -> None:
     for _ in range(1500):
         drawn = (random.integers(bases, size=bases)[:, None] * 4 + np.arange(4)).ravel()
         score = np.log(found.reference.losses[drawn].mean()) - np.log(found.losses[:, drawn].mean(axis=1))
-        right = found.right[:, drawn].sum(axis=1)
-        target = log_odds(right, len(drawn)) - log_odds(found.reference.right[drawn].sum(), len(drawn))
+        right = found.values[:, drawn].sum(axis=1)
+        target = log_odds(right, len(drawn)) - log_odds(found.reference.values[drawn].sum(), len(drawn))
         said.append(slope * score)
         rest.append(target - slope * score)
     for part, values in zip(found.observed(slope).parts, (said, rest), strict=True):
@@ -171,7 +171,7 @@ def test_the_level_is_what_all_log_odds_have_in_common_over_draws_of_base_images
     found = world.outcomes(12)
     images, random = found.groups.max() + 1, np.random.default_rng(0)
     copies = len(found.groups) // images
-    both = np.concatenate([found.reference.right[None], found.right])
+    both = np.concatenate([found.reference.values[None], found.values])
     drawn = (random.integers(images, size=(400, images))[:, :, None] * copies + np.arange(copies)).reshape(400, -1)
     values = np.array([log_odds(both[:, images].sum(axis=1), len(images)) for images in drawn])
     assert np.var(values.mean(axis=1)) < found.level < np.var(values, axis=0).mean()
@@ -201,7 +201,7 @@ def test_what_was_not_evaluated_is_named(world) -> None:
         Outcomes.of(world.net.space, [small], {small.id: found[small.id]}, world.groups)
     with pytest.raises(PredictionError, match="3 images"):
         Outcomes.of(world.net.space, [small], found, np.arange(3))
-    less = Outcome(found[small.id].right, found[small.id].losses[:1])
+    less = Outcome(found[small.id].values, found[small.id].losses[:1])
     with pytest.raises(PredictionError, match=r"with \[1, 2000\] images"):
         Outcomes.of(world.net.space, [small], {**found, small.id: less}, world.groups)
     with pytest.raises(PredictionError, match="besides the largest"):

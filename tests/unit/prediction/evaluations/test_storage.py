@@ -21,13 +21,13 @@ def test_evaluations_are_read_as_they_were_written(world, outcomes, tmp_path: Pa
     write_outcomes(tmp_path / "e.csv", outcomes)
     found = read_outcomes(tmp_path / "e.csv", world.net.space, world.groups)
     assert found.subnets == outcomes.subnets
-    np.testing.assert_array_equal(found.right, outcomes.right)
+    np.testing.assert_array_equal(found.values, outcomes.values)
     np.testing.assert_array_equal(found.losses, outcomes.losses)
-    np.testing.assert_array_equal(found.reference.right, outcomes.reference.right)
+    np.testing.assert_array_equal(found.reference.values, outcomes.reference.values)
     np.testing.assert_array_equal(found.reference.losses, outcomes.reference.losses)
     table = pd.read_csv(tmp_path / "e.csv")
     assert tuple(table.columns) == COLUMNS
-    assert table.accuracy[0] == pytest.approx(100 * outcomes.reference.right.mean())
+    assert table.accuracy[0] == pytest.approx(100 * outcomes.reference.values.mean())
 
 
 def test_evaluations_that_do_not_fit_are_refused(world, outcomes, tmp_path: Path) -> None:

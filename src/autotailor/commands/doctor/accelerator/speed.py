@@ -16,6 +16,7 @@ from autotailor.compute.placement import place
 from autotailor.finetuning.pretraining import learning
 from autotailor.finetuning.training.micro_batches import MicroBatches
 from autotailor.finetuning.training.steps import StepFunction
+from autotailor.task.registry import of
 
 
 def speed(lab: Lab) -> Numbers:
@@ -23,7 +24,7 @@ def speed(lab: Lab) -> Numbers:
     found: Numbers = {}
     for precision in ("fp32", "bf16", *(["fp16"] if lab.device.type == "cuda" else [])):
         plain = place(copy.deepcopy(lab.network), lab.device).train()
-        found[f"plain_{precision}"] = _rate(lab, plain, learning(plain, precision, 0.1))
+        found[f"plain_{precision}"] = _rate(lab, plain, learning(plain, of(lab.data), precision, 0.1))
         found[f"supernet_{precision}"] = _rate(lab, *sharing(lab, lab.device, precision))
     return found
 

@@ -27,6 +27,7 @@ from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.weight_sharing import WeightSharing
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.task.registry import of
 
 Numbers = dict[str, float | int | str | None]
 LOSS, GRADIENT = 1e-3, 1e-2
@@ -46,7 +47,7 @@ def sharing(lab: Lab, device: torch.device, precision: str) -> tuple[ElasticModu
     module = place(net.module(logits=True), device).train()
     stages = stages_of(net.space, net.stages)
     strategy = sampling.create(config.strategy, net.space, stages, config.subnets, config.sampling, net.macs)
-    loss = make_loss(config, lab.data.num_classes, net.head.independent, lab.data.labelled)
+    loss = make_loss(config, of(lab.data), lab.data.num_classes, net.head.independent, lab.data.labelled)
     return module, WeightSharing(module, Teacher.largest_of(net, device), strategy, config, loss)
 
 

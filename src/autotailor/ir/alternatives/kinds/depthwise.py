@@ -16,6 +16,7 @@ from autotailor.ir.alternatives.alternative import (
     Responses,
     bias_of,
     dense,
+    least_squares,
     name_of,
     read_switch,
     register_alternative,
@@ -34,10 +35,13 @@ class Depthwise(Alternative):
     def choices(self, asked: object) -> tuple[str, ...]:
         return read_switch(self.kind, asked)
 
+    def fits(self, graph: Graph, node: Node) -> bool:
+        weight = dense(graph, node)
+        return weight is not None and weight.ndim == 4 and weight[0, 0].size > 1 and min(weight.shape[:2]) > 1
+
     def build(self, graph: Graph, node: Node, choices: Sequence[str]) -> Branch | None:
         weight = dense(graph, node)
-        if weight is None or weight.ndim != 4 or weight[0, 0].size == 1 or min(weight.shape[:2]) < 2:
-            return None
+        assert weight is not None
         outputs, inputs = weight.shape[:2]
         spatial, pixels = (name_of(node, self.kind, part) for part in ("spatial", "pixels"))
         inner, outer = node.outputs[0] + f":{self.kind}.inner", node.outputs[0] + f":{self.kind}"
@@ -63,13 +67,5 @@ class Depthwise(Alternative):
         return Branch((first, second), outer, weights, {inner: (shape[0], inputs, *shape[2:]), outer: shape})
 
     def solve(self, graph: Graph, node: Node, branch: Sequence[Node], responses: Responses) -> Weights:
-        assert responses.features is not None
-        mean, square, product = responses.features
-        covariance = square - np.outer(mean, mean)
-        ridge = responses.ridge * np.trace(covariance) / len(mean) + np.finfo(np.float32).tiny
-        solved = np.linalg.solve(covariance + ridge * np.eye(len(mean)), product - np.outer(mean, responses.mean)).T
-        pixels = branch[-1]
-        return {
-            pixels.inputs[1]: np.ascontiguousarray(solved[:, :, None, None], dtype=np.float32),
-            pixels.inputs[2]: (responses.mean - solved @ mean).astype(np.float32),
-        }
+        solved, bias = least_squares(responses)
+        return {branch[-1].inputs[1]: solved[:, :, None, None], branch[-1].inputs[2]: bias}

@@ -44,10 +44,13 @@ class LowRank(Alternative):
     def choices(self, asked: object) -> tuple[str, ...]:
         return read_shares(self.kind, asked)
 
+    def fits(self, graph: Graph, node: Node) -> bool:
+        weight = dense(graph, node)
+        return weight is not None and weight.ndim in (2, 4) and bias_of(graph, node, len(weight)) is not None
+
     def build(self, graph: Graph, node: Node, choices: Sequence[str]) -> Branch | None:
         weight = dense(graph, node)
-        if weight is None or weight.ndim not in (2, 4) or bias_of(graph, node, len(weight)) is None:
-            return None
+        assert weight is not None
         ranks = [rank for _, rank in self._ranks(weight, choices)]
         if not ranks:
             return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from autotailor.ir.alternatives.alternative import Alternative, Responses, alternatives
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.graph import Node, Weights
-from autotailor.ir.junctions import SOURCES, junctions, memberships
+from autotailor.ir.junctions import SOURCES, branch, junctions
 from autotailor.ir.moments import FEW, RIDGE
 from autotailor.ir.operators.rule import Tensor
 
@@ -91,12 +91,10 @@ class ResponseSums:
 
 
 def _fits(elastic: ElasticGraph) -> list[_Fit]:
-    member, graph = memberships(elastic.graph), elastic.graph
-    found = []
+    graph, found = elastic.graph, []
     for junction in junctions(graph):
         kinds: Sequence[str] = junction.get(SOURCES)
         node = elastic.original.producers[junction.outputs[0]]
         for position, kind in enumerate(kinds[1:], 1):
-            branch = tuple(each for each in graph.nodes if (junction.name, position) in member.get(each.name, ()))
-            found.append(_Fit(alternatives()[kind], junction.inputs[0], node, branch))
+            found.append(_Fit(alternatives()[kind], junction.inputs[0], node, branch(graph, junction, position)))
     return found

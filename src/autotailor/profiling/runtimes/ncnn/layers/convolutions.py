@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from autotailor.ir.feature import OperatorFeature, Shape, freeze_attributes
 from autotailor.profiling.errors import ProfilingError
@@ -76,9 +77,9 @@ def pooling(feature: OperatorFeature) -> Layer | Fragment:
     return Layer("Pooling", tuple(params))
 
 
-def needs_margin(kind: str, attributes: Mapping[str, object]) -> bool:
+def needs_margin(kind: str, attributes: Mapping[str, Any]) -> bool:
     """Whether a pooling has other pads before than behind an axis that a Pad in front of it can say exactly."""
-    pads = tuple(attributes.get("pads") or ())  # type: ignore[arg-type]
+    pads = tuple(attributes.get("pads") or ())
     says_pads = kind == "MaxPool" or (kind == "AveragePool" and bool(attributes.get("count_include_pad", 0)))
     return says_pads and not attributes.get("ceil_mode", 0) and pads[: len(pads) // 2] != pads[len(pads) // 2 :]
 

@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Protocol, TypeVar
-
 import torch
 from torch.nn import functional
 
-from autotailor.data.splits import DataSplits
-from autotailor.finetuning.config import DistillationConfig
-
-
-class _Taught(Protocol):
-    """Parameters of a training with a teacher."""
-
-    @property
-    def distillation(self) -> DistillationConfig: ...
-
-
-Taught = TypeVar("Taught", bound=_Taught)
+from autotailor.task.interface import Lesson
 
 
 def label_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, independent: bool = False) -> torch.Tensor:
@@ -42,9 +28,7 @@ def distillation_loss(
     logits: torch.Tensor,
     labels: torch.Tensor,
     teacher: torch.Tensor,
-    config: DistillationConfig,
-    smoothing: float,
-    independent: bool = False,
+    lesson: Lesson,
 ) -> torch.Tensor:
     """(1 - w) cross entropy + w T^2 KL(teacher / T || logits / T) (Hinton et al., 2015).
 
@@ -52,14 +36,12 @@ def distillation_loss(
         logits: ``[b, classes]``, with gradient.
         labels: as in ``label_loss``; they are not looked at where the teacher has all the weight (w = 1).
         teacher: logits ``[b, classes]``, without gradient.
-        config: weight w and temperature T.
-        smoothing: of the labels.
-        independent: whether each class has its own Sigmoid. Both parts of the loss are then sums over the classes, and
-            KL compares the probabilities of yes and no. A common shift of all logits changes this loss, so that a
-            threshold on a probability keeps its meaning.
+        lesson: with the weight w and the temperature T. Where each class has its own Sigmoid, both parts of the loss
+            are sums over the classes, and KL compares the probabilities of yes and no. A common shift of all logits
+            changes this loss, so that a threshold on a probability keeps its meaning.
     """
-    t = config.temperature
-    if independent:
+    t = lesson.temperature
+    if lesson.independent:
         wanted = torch.sigmoid(teacher / t)
         soft = _binary(logits / t, wanted) - _binary(teacher / t, wanted)
     else:
@@ -69,18 +51,10 @@ def distillation_loss(
             reduction="batchmean",
             log_target=True,
         )
-    if config.weight == 1:
+    if lesson.weight == 1:
         return t * t * soft
-    hard = label_loss(logits, labels, smoothing, independent)
-    return (1 - config.weight) * hard + config.weight * t * t * soft
-
-
-def teacher_alone(config: Taught, data: DataSplits) -> Taught:
-    """The parameters of a training on these data: without labels, the teacher has all the weight."""
-    if data.labelled:
-        return config
-    alone = replace(config.distillation, weight=1.0)
-    return replace(config, distillation=alone)  # type: ignore[type-var]  # every such class is a dataclass
+    hard = label_loss(logits, labels, lesson.smoothing, lesson.independent)
+    return (1 - lesson.weight) * hard + lesson.weight * t * t * soft
 
 
 def _binary(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:

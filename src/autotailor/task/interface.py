@@ -1,0 +1,161 @@
+"""The interface of every task: what networks answer, how right that is, and what they learn from.
+
+A network turns pictures into outputs, one row for each picture, and a picture has a target. A task says what both mean.
+Of each picture it keeps a value from 0 to 1, how right the outputs are, and a loss. Whatever compares SubNets
+(sensitivities, predictions, the search, races) computes with means of these values and losses.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from autotailor.statistics import accuracy
+
+if TYPE_CHECKING:
+    import torch
+
+    from autotailor.data.splits import DataSplits
+    from autotailor.ir.space.metric import FloatArray
+    from autotailor.task.scores import Score
+
+Targets = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a task says of each of ``n`` pictures.
+
+    Attributes:
+        values: how right the outputs are, 0 to 1, ``[n]``; 0 where an output is NaN.
+        losses: finite, float32 ``[n]``; the smaller the better, also between networks that are equally right.
+    """
+
+    values: torch.Tensor
+    losses: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """How a network learns from targets and from a teacher.
+
+    Attributes:
+        weight: of the teacher's outputs, 0 to 1; targets have the rest.
+        temperature: by which outputs are divided before they are compared with the teacher's.
+        smoothing: of the targets.
+        independent: whether each output has a Sigmoid of its own (``Head.independent``).
+    """
+
+    weight: float = 0.0
+    temperature: float = 1.0
+    smoothing: float = 0.0
+    independent: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a network says of the validation set, for the question whether it knows these data.
+
+    Attributes:
+        values: see ``Judgement``, ``[n]``.
+        answers: see ``Task.answers``, one for each picture.
+        ask: the network's answers to other images ``[m, 3, R, R]``.
+    """
+
+    values: FloatArray
+    answers: Targets
+    ask: Callable[[torch.Tensor], Targets]
+
+
+class Task(ABC):
+    """One kind of task. It keeps no state, and one object of it serves all threads.
+
+    Attributes:
+        name: in the configuration (``data.task``).
+        network: what a network for this task is called, with its article.
+        reading: a sentence that says how outputs are read, the likeliest among them.
+        target_axes: axes of the targets of a set of pictures, that of the pictures included.
+        score: what is reported.
+        agreement: what is reported where pictures have no targets of their own; ``score.compares`` is set in it.
+    """
+
+    name: ClassVar[str]
+    network: ClassVar[str]
+    reading: ClassVar[str]
+    target_axes: ClassVar[int]
+    score: ClassVar[Score]
+    agreement: ClassVar[Score]
+
+    @abstractmethod
+    def judge(self, outputs: torch.Tensor, targets: torch.Tensor) -> Judgement:
+        """Values and losses of pictures.
+
+        Args:
+            outputs: of a network, with or without its final activation: values must be the same for both.
+            targets: of the pictures, on the same device.
+        """
+
+    @abstractmethod
+    def answers(self, outputs: torch.Tensor) -> torch.Tensor:
+        """The targets that outputs without their final activation stand for, int64; those of unlabelled pictures."""
+
+    @abstractmethod
+    def agree(self, outputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+        """How far two networks say the same of each picture, 0 to 1, ``[n]``; both with or both without activation."""
+
+    @abstractmethod
+    def loss(
+        self, outputs: torch.Tensor, targets: torch.Tensor, teacher: torch.Tensor | None, lesson: Lesson
+    ) -> torch.Tensor:
+        """What training minimises, the mean over the batch, a scalar.
+
+        Args:
+            outputs: without their final activation, with gradient.
+            targets: of the pictures; of mixed pictures a share of each target, float32. They are not looked at where
+                the teacher has all the weight.
+            teacher: its outputs, without gradient; None where targets alone teach.
+            lesson: how both count.
+        """
+
+    @abstractmethod
+    def chance(self, targets: Targets) -> float:
+        """Mean of the values of a network that knows how often targets occur, and does not look at the pictures."""
+
+    @abstractmethod
+    def examples(self, count: int, classes: int) -> tuple[torch.Tensor, str]:
+        """Targets of some pictures, with which the user's loss is tried, and what they are in words."""
+
+    @abstractmethod
+    def misfit(self, outputs: torch.Tensor, classes: int, images: str) -> str:
+        """Why outputs for two images cannot be those of this task, as the end of a sentence; "" where they can.
+
+        Args:
+            outputs: of a network, without their final activation.
+            classes: of the data.
+            images: whose the data are, in words.
+        """
+
+    @abstractmethod
+    def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+        """The reason not to trust a network with these data, with the cause if one is found; "" where it is good.
+
+        Args:
+            asked: what the network says of the validation set.
+            data: the splits, with targets.
+            resolution: side to which images are resized for the network, in pixels; 0 leaves their size.
+            name: of the network.
+        """
+
+    def total(self, values: FloatArray, groups: npt.NDArray[np.int64]) -> tuple[float, float]:
+        """The reported score and its standard error; here the mean in percent, clustered by base picture.
+
+        Args:
+            values: of the pictures ``[n]``.
+            groups: base picture of each ``[n]``.
+        """
+        return accuracy(values, groups)

@@ -1,0 +1,41 @@
+"""What is reported of a network: the name of a score, and its meaning.
+
+Every score is a number of percent, and the more the better: of most tasks the mean over pictures of values from 0 to 1
+(``Judgement``, ``Task.total``). Names of columns and files stay ``accuracy`` for all scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number that says how good a network is.
+
+    Attributes:
+        name: of the number.
+        best: what a network with the best score is called.
+        meaning: one sentence for a person who sees the name for the first time; "" where the name is common knowledge.
+        compares: whether networks are compared with the original network, because the pictures have no labels.
+    """
+
+    name: str
+    best: str
+    meaning: str = ""
+    compares: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name at the beginning of a sentence or a heading."""
+        return self.name.capitalize()
+
+
+ACCURACY = Score("accuracy", "most accurate")
+AGREEMENT = Score(
+    "agreement",
+    "most faithful",
+    "The pictures have no labels: agreement is the share of the pictures for which a network gives the same answer as "
+    "the original network.",
+    compares=True,
+)

@@ -1,0 +1,1 @@
+"""All tasks, one file for each."""

@@ -1,0 +1,72 @@
+"""Tasks by name, and the tasks of data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import tiny_data
+from autotailor import task
+from autotailor.data.splits import TensorEvaluationSet
+from autotailor.task.registry import register
+
+
+@pytest.mark.parametrize("name", task.names())
+def test_each_task_says_what_it_is(name: str) -> None:
+    found = task.find(name)
+    assert found.name == name
+    assert found.network.startswith(("a ", "an "))
+    assert found.reading.endswith(".")
+    assert found.agreement.compares
+    assert not found.score.compares
+
+
+@pytest.mark.parametrize("name", task.names())
+def test_examples_are_targets_of_the_task_and_its_loss_has_a_gradient(name: str) -> None:
+    found = task.find(name)
+    targets, _ = found.examples(4, 3)
+    outputs = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)).requires_grad_(True)
+    for teacher in (None, torch.zeros(4, 3)):
+        loss = found.loss(outputs, targets, teacher, task.Lesson(weight=0.5))
+        assert loss.isfinite()
+        assert torch.autograd.grad(loss, outputs)[0].abs().sum() > 0
+    assert found.misfit(outputs[:2], 3, "the data") == ""
+    assert "choose the data of the network's classes" in found.misfit(outputs[:2], 4, "the data")
+
+
+@pytest.mark.parametrize("name", task.names())
+def test_what_a_network_answers_is_right_as_a_target(name: str) -> None:
+    found = task.find(name)
+    outputs = torch.randn(50, 5, generator=torch.Generator().manual_seed(0))
+    answers = found.answers(outputs)
+    assert (answers.dtype, answers.ndim) == (torch.int64, found.target_axes)
+    assert (found.judge(outputs, answers).values == 1).all()
+    assert (found.agree(outputs, outputs) == 1).all()
+    assert 0 < found.chance(answers.numpy()) < 1
+
+
+def test_a_section_without_a_task_is_classification() -> None:
+    assert task.of_section({"name": "digits"}).name == "classification"
+    assert task.score({"name": "digits"}).name == "accuracy"
+    assert task.score({"name": "digits", "labels": False}).name == "agreement"
+    assert task.score({"task": "multilabel"}).name == "average precision"
+
+
+def test_an_unknown_task_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(task.TaskError, match=r"known are classification, multilabel\. Did you mean 'multilabel'"):
+        task.find("multi_label")
+
+
+def test_a_task_is_registered_once() -> None:
+    with pytest.raises(task.TaskError, match="registered twice"):
+        register(type(task.find("classification")))
+
+
+def test_data_have_targets_of_their_task() -> None:
+    images = TensorEvaluationSet(torch.zeros(4, 3, 8, 8), np.arange(4) % 2, range(4), "multilabel")
+    with pytest.raises(task.TaskError, match=r"multilabel, whose targets have 2 axes.*shape \[4\]"):
+        task.of(replace(tiny_data.splits(), validation=images))
+    assert task.of(tiny_data.splits()).name == "classification"
