@@ -139,17 +139,21 @@ class _Fused:
 
     def __init__(self, elastic: ElasticGraph, fusion: FusionRules) -> None:
         self._elastic, self._fusion = elastic, fusion
+        self._by_choices: dict[tuple[tuple[str, Choice], ...], dict[str, FusedGroup]] = {}
         self._by_sources: dict[tuple[int, ...], dict[str, FusedGroup]] = {}
         self._tried: list[dict[str, Choice]] = []
 
     def under(self, choices: Mapping[str, Choice]) -> dict[str, FusedGroup]:
         """Producer to its group, under choices of variables; the others stand at the original."""
-        taken = self._elastic.taken(choices)
-        key = tuple(taken.values())
-        if key not in self._by_sources:
-            groups = fuse(selected(self._elastic.graph, taken), self._fusion)
-            self._by_sources[key] = {group.producer.name: group for group in groups}
-        return self._by_sources[key]
+        chosen = tuple(choices.items())
+        if chosen not in self._by_choices:
+            taken = self._elastic.taken(choices)
+            sources = tuple(taken.values())
+            if sources not in self._by_sources:
+                groups = fuse(selected(self._elastic.graph, taken), self._fusion)
+                self._by_sources[sources] = {group.producer.name: group for group in groups}
+            self._by_choices[chosen] = self._by_sources[sources]
+        return self._by_choices[chosen]
 
     def producers(self, variables: list[Variable]) -> set[str]:
         """Tries each choice alone, and the pairs of choices of neighbours; the names of all producers."""

@@ -74,9 +74,8 @@ class LowRank(Alternative):
         shape = graph.shapes[node.outputs[0]]
         channels = 1 if node.kind == "Conv" else len(shape) - 1
         narrow = (*shape[:channels], max(ranks), *shape[channels + 1 :])
-        white = Responses(np.zeros(len(weight)), _gram(weight))
         branch = (first, second)
-        weights = self._factors(graph, node, branch, white, max(ranks))
+        weights = self._factors(graph, node, branch, _singular(weight)[:, : max(ranks)], np.zeros(len(weight)))
         return Branch(branch, outer, weights, {inner: narrow, outer: shape})
 
     def sizes(self, graph: Graph, node: Node, choices: Sequence[str]) -> Mapping[str, tuple[tuple[str, int], ...]]:
@@ -85,7 +84,10 @@ class LowRank(Alternative):
 
     def solve(self, graph: Graph, node: Node, branch: Sequence[Node], responses: Responses) -> Weights:
         shape = graph.shapes[branch[0].outputs[0]]
-        return self._factors(graph, node, branch, responses, shape[1 if node.kind == "Conv" else -1])
+        rank = shape[1 if node.kind == "Conv" else -1]
+        centre = responses.mean if node.kind != "MatMul" else np.zeros(len(responses.mean))
+        _, vectors = np.linalg.eigh(responses.square - np.outer(centre, centre))
+        return self._factors(graph, node, branch, vectors[:, : -rank - 1 : -1], centre)
 
     def _ranks(self, weight: Array, choices: Sequence[str]) -> tuple[tuple[str, int], ...]:
         """Choices with their ranks, as far as two factors take less than the whole map."""
@@ -93,14 +95,12 @@ class LowRank(Alternative):
         found = ((choice, rank_of(float(choice.partition(":")[2]), inputs, outputs)) for choice in choices)
         return tuple((choice, rank) for choice, rank in found if rank * (inputs + outputs) < inputs * outputs)
 
-    def _factors(self, graph: Graph, node: Node, branch: Sequence[Node], responses: Responses, rank: int) -> Weights:
+    def _factors(self, graph: Graph, node: Node, branch: Sequence[Node], basis: Array, centre: Array) -> Weights:
+        """The weights of both maps, from directions ``[out, rank]`` of the responses and a point that they lie around."""
         weight = dense(graph, node)
         assert weight is not None
         bias = bias_of(graph, node, len(weight))
         assert bias is not None
-        centre = responses.mean if node.kind != "MatMul" else np.zeros(len(weight))
-        _, vectors = np.linalg.eigh(responses.square - np.outer(centre, centre))
-        basis = vectors[:, : -rank - 1 : -1]
         first = np.tensordot(basis.T, weight.astype(np.float64), 1)
         second = basis.reshape(*basis.shape, *[1] * (weight.ndim - 2))
         transposed = node.kind != "Conv" and not node.get("transB", 0)
@@ -111,7 +111,10 @@ class LowRank(Alternative):
         return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in found.items()}
 
 
-def _gram(weight: Array) -> Array:
-    """W W' of a weight ``[out, ...]``."""
-    flat = weight.reshape(len(weight), -1).astype(np.float64)
-    return flat @ flat.T
+def _singular(weight: Array) -> Array:
+    """The left singular vectors of a weight ``[out, ...]``, the largest value's first; by the shorter of its sides."""
+    flat = weight.reshape(len(weight), -1)
+    if flat.shape[0] > flat.shape[1]:
+        return np.asarray(np.linalg.svd(flat, full_matrices=False)[0])
+    _, vectors = np.linalg.eigh((flat @ flat.T).astype(np.float64))
+    return np.asarray(vectors[:, ::-1])
