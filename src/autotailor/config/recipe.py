@@ -24,6 +24,9 @@ class Recipe(Parameters, of="recipe", error=ConfigError):
         measuring: factor of ``device.min_minutes``, ``validate.subnets``, ``validate.rounds``, ``confirm.rounds`` and
             ``measure.rounds``.
         images: highest number of ``sensitivity.images``. 0 sets none.
+        calibration: highest number of training images for the statistics of BatchNorm of each SubNet
+            (``finetune.calibration.images``), which take most of the time of an evaluation where validation pictures
+            are few. 0 sets none.
     """
 
     name: str = "default"
@@ -32,6 +35,7 @@ class Recipe(Parameters, of="recipe", error=ConfigError):
     candidates: Factor = 1.0
     measuring: Factor = 1.0
     images: Natural = 0
+    calibration: Natural = 0
 
     def apply(self, config: Section, named: Collection[str]) -> Section:
         """The configuration with other numbers; keys that the user names stay.
@@ -55,6 +59,9 @@ class Recipe(Parameters, of="recipe", error=ConfigError):
             config = _changed(config, ["polish", "rounds"], self._rounds)
         if self.images and "sensitivity.images" not in named:
             config = _changed(config, ["sensitivity", "images"], lambda n: min(n or self.images, self.images))
+        if self.calibration and "finetune.calibration.images" not in named:
+            for section in ("finetune", "polish"):  # that of polish is a copy
+                config = _changed(config, [section, "calibration", "images"], lambda n: min(n, self.calibration))
         return config
 
     def _rounds(self, rounds: Any) -> Any:

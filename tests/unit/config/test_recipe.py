@@ -38,6 +38,17 @@ def test_a_demonstration_trains_and_evaluates_less_and_a_named_key_wins() -> Non
     config.check(short)
 
 
+def test_a_recipe_limits_the_images_of_statistics_unless_they_are_named() -> None:
+    def images(*overrides: str) -> list[int]:
+        found = composed("recipe=quick", *overrides)
+        return [found[section]["calibration"]["images"] for section in ("finetune", "polish")]
+
+    assert images() == [256, 256]
+    assert images("recipe.calibration=0") == [512, 512]
+    assert images("finetune.calibration.images=64") == images("recipe.calibration=64") == [64, 64]
+    assert images("recipe.calibration=1000") == [512, 512]
+
+
 def test_a_demonstration_measures_less() -> None:
     names = ("default", "demonstration")
     usual, short = (config.compose(CONF, "resnet_digits", "host", [f"recipe={name}"]) for name in names)

@@ -122,7 +122,8 @@ class Table(Folder):
                     )
         except OSError as error:
             raise DataError(
-                f"{where} cannot be read ({error.strerror}); name the table in data.table, from data.root on"
+                f"{where} cannot be read ({error.strerror}); name the table in data.table, from data.root on, or put "
+                f"it there"
             ) from error
         except (UnicodeDecodeError, csv.Error) as error:
             raise DataError(f"{where} is no CSV file in UTF-8 ({error}); save it as one") from error

@@ -16,7 +16,7 @@ from PIL import Image
 
 import autotailor
 import networks
-from autotailor import config, data
+from autotailor import config, data, task
 from autotailor.__main__ import main
 from autotailor.compiler.sources.export import export_module
 from autotailor.data.files import contents, memory
@@ -252,9 +252,7 @@ def test_another_number_of_classes_names_both_numbers_and_the_remedy(
     shutil.copytree(photos / "ant", photos / "fox")
     code, out, err = inspect(capsys, model, "--data", photos, "--yaml")
     assert (code, out) == (1, "")
-    assert re.search(
-        r"has 5 outputs, the data .* have 6 classes \(ant, .*take the folders of exactly the 5 classes", err
-    )
+    assert re.search(r"has 5 outputs, the data .* have 6 classes \(ant, .*take those of exactly the 5 classes", err)
     shutil.rmtree(photos / "fox")
     out = inspect(capsys, model, "--data", photos, "--yaml")[1]
     shutil.rmtree(photos / "eel")
@@ -277,6 +275,29 @@ def test_pictures_without_class_folders_have_no_labels(
     assert (splits.labelled, splits.num_classes, len(splits.train), len(splits.test)) == (False, 0, 6, 2)
     _, out, _ = inspect(capsys, model, "--data", photos / "ant")
     assert "10 pictures, all of them readable; without labels." in out
+
+
+def test_a_table_of_labels_names_the_outputs_and_the_task(
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"{name}/{i}.jpg" for name in CLASSES for i in range(10)]
+    rows = [f"{name},{i % 2},{i % 3 // 2},0,1,{int(i < 25)}" for i, name in enumerate(names)]
+    table = photos / "tags.csv"
+    table.write_text("\n".join(["file,sky,water,people,night,snow", *rows]) + "\n")
+    code, out, err = inspect(capsys, model, "--data", table, "--yaml")
+    assert (code, err) == (0, "")
+    assert "outputs are the table's columns in their order:\n#   0 sky, 1 water, 2 people, 3 night, 4 snow\n" in out
+    section = composed(tmp_path, out)["data"]
+    assert isinstance(section, dict)
+    assert (section["kind"], section["task"], section["table"]) == ("table", "multilabel", "tags.csv")
+    splits = data.load({**section, "workers": 0})
+    assert (task.of(splits).name, splits.classes[0], len(splits.train)) == ("multilabel", "sky", 40)
+    _, out, _ = inspect(capsys, model, "--data", table)
+    assert "50 pictures, all of them readable; 5 labels." in out
+    table.write_text(table.read_text().replace(",snow", "").replace(",1\n", "\n").replace(",0\n", "\n"))
+    _, _, err = inspect(capsys, model, "--data", table)
+    assert "has 5 outputs, the data" in err
+    assert "have 4 classes (sky, water, people, night)" in err
 
 
 def test_a_network_that_is_trained_here_needs_labels(
