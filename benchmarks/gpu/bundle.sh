@@ -11,7 +11,7 @@ target=$(realpath -m "${2:-build/gpu-check.tar.xz}")
 names=(
     annotated-types antlr4-python3-runtime hydra-core iniconfig markdown-it-py mdurl ml-dtypes omegaconf onnx onnx-ir
     onnxscript packaging pandas platformdirs pluggy protobuf psutil pydantic pydantic-core pygments pytest python-dateutil
-    pyyaml rich safetensors scipy six tenacity timm typing-inspection
+    pyyaml rich safetensors scipy tenacity timm typing-inspection
 )
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
