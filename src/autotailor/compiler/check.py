@@ -86,16 +86,17 @@ def check_network(net: SuperNet) -> None:
     remedy = "export it with a dynamic batch axis, and without operators that mix images"
     batch = _run(net, module, images, "can be executed for one image only, not for a batch", remedy)
     fits = batch.shape[1:] == alone.shape[1:] and len(batch) == len(images)
-    if not fits or _mixes_images(module, images, batch):
+    if not fits or _mixes_images(GraphModule(net.original, logits=True).eval(), images):
         raise GraphError(f"graph {net.name}: its result for an image depends on the rest of the batch; {remedy}")
     _check_smallest(net)
 
 
-def _mixes_images(module: GraphModule, images: Tensor, batch: Tensor) -> bool:
-    """Whether results ``batch`` of images differ from those of the images one by one, by more than rounding.
+def _mixes_images(module: GraphModule, images: Tensor) -> bool:
+    """Whether logits of a batch of images differ from those of the images one by one, by more than rounding.
 
-    In double precision rounding stays small, even where a network with random weights amplifies it. Some networks
-    cannot be computed in double precision, for instance because they cast to single precision.
+    Behind a Softmax of huge logits, rounding may make another class the likeliest. In double precision rounding stays
+    small, even where a network with random weights amplifies it. Some networks cannot be computed in double precision,
+    for instance because they cast to single precision.
     """
     with torch.inference_mode():
         try:
@@ -105,7 +106,7 @@ def _mixes_images(module: GraphModule, images: Tensor, batch: Tensor) -> bool:
                 return _differ(found, torch.cat([exact(image[None]) for image in double]), EXACT)
         except Exception:  # operators refuse double precision with errors of many kinds
             logger.debug("network %s cannot be computed in double precision", module.graph.name, exc_info=True)
-        return _differ(batch, torch.cat([module(image[None]) for image in images]))
+        return _differ(module(images), torch.cat([module(image[None]) for image in images]))
 
 
 def check_resolution(net: SuperNet, source: Callable[[Tensor], Tensor]) -> None:

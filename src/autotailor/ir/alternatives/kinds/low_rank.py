@@ -96,7 +96,7 @@ class LowRank(Alternative):
         return tuple((choice, rank) for choice, rank in found if rank * (inputs + outputs) < inputs * outputs)
 
     def _factors(self, graph: Graph, node: Node, branch: Sequence[Node], basis: Array, centre: Array) -> Weights:
-        """The weights of both maps, from directions ``[out, rank]`` of the responses and a point that they lie around."""
+        """The weights of both maps, from directions ``[out, rank]`` of responses that lie around a point."""
         weight = dense(graph, node)
         assert weight is not None
         bias = bias_of(graph, node, len(weight))
