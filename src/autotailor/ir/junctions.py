@@ -65,6 +65,8 @@ def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
             kept.append(node)
     return tuple(
         replace(node, outputs=tuple(written.get(name, name) for name in node.outputs))
+        if written.keys() & node.outputs
+        else node
         for node in reversed(kept)
         if node.kind != JUNCTION
     )
