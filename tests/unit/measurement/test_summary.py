@@ -103,7 +103,7 @@ def test_the_error_of_a_change_is_that_of_the_same_images(monkeypatch: pytest.Mo
     models = {name: tmp_path / f"{name}.onnx" for name in right}
     for path in models.values():
         path.write_bytes(b"12")
-    test = SimpleNamespace(groups=np.arange(100))
+    test = SimpleNamespace(groups=np.arange(100), task="classification", labels=np.zeros(100, dtype=np.int64))
     table = summary._measured_accuracy(models, cast(EvaluationSet, test)).set_index("name")
     differences = right["original"].astype(float) - right["budget_01"]
     error = table["accuracy_change_standard_error"]
