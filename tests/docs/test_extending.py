@@ -319,7 +319,7 @@ def test_a_metric_is_a_limit_a_column_and_a_part_of_the_report(
     monkeypatch.setattr(summary, "accuracy_of_onnx", lambda *_: np.array([True, False, True, True]))
     predictions = summary.Predictions(net.macs(), None, latency, all_metrics(sources))
     weights = pd.DataFrame({"name": list(names), "weights": "inherited", "accuracy_inherited": 75.0})
-    test: Any = types.SimpleNamespace(groups=np.arange(4))
+    test: Any = types.SimpleNamespace(groups=np.arange(4), task="classification", labels=np.zeros(4, dtype=np.int64))
     table = summary.summarise(predictions, names, weights, models, test, device, None, Effort())
     assert table.columns[-1] == "carbon_ug_predicted"
     assert table["carbon_ug_predicted"].to_numpy() == pytest.approx(table["energy_mj_predicted"] / 9)

@@ -21,16 +21,16 @@ def residual_space(stages: int, blocks: int, removable: int, resolutions: int = 
     """A bottleneck ResNet's space: resolution, and by stage depth, width and an expand ratio per block."""
     variables = []
     if resolutions > 1:
-        variables.append(Variable("resolution", "resolution", RESOLUTIONS[:resolutions], 0))
+        variables.append(Variable("resolution", "resolution", RESOLUTIONS[:resolutions], 0, least=resolutions - 1))
     number = 0
     for stage in range(1, stages + 1):
         depth = f"stage{stage}.depth"
         variables.append(Variable(depth, "depth", tuple(range(removable + 1)), 0, least=removable))
-        variables.append(Variable(f"stage{stage}.width", "width", WIDTHS, 0))
+        variables.append(Variable(f"stage{stage}.width", "width", WIDTHS, 0, least=2))
         for place in range(blocks):
             kept = tuple(removed < blocks - place for removed in range(removable + 1))
             gate = None if all(kept) else Gate((depth,), kept)
-            variables.append(Variable(f"block{number}.expand_ratio", "expand_ratio", EXPANSIONS, 0, gate))
+            variables.append(Variable(f"block{number}.expand_ratio", "expand_ratio", EXPANSIONS, 0, gate, least=2))
             number += 1
     return Space(tuple(variables))
 

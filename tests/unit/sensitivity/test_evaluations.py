@@ -92,7 +92,7 @@ def test_predictions_of_the_model_are_compared_on_the_test_set(
     np.testing.assert_allclose(table.predicted, expected)
     rows = np.stack([subnet.to_array() for subnet in subnets])
     np.testing.assert_allclose(table.predicted_standard_error, model.metric_errors(rows, known_level=True))
-    assert not np.allclose(table.predicted, model.metric(~right).predict(np.stack([s.to_array() for s in subnets])))
+    assert not np.allclose(table.predicted, model.metric(1 - right).predict(np.stack([s.to_array() for s in subnets])))
 
 
 def test_evaluations_lead_through_files_to_posteriors_of_candidates(

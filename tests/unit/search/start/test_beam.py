@@ -47,7 +47,7 @@ def test_a_beam_leaves_the_largest_step_by_step_and_everything_is_faster(objecti
 
 
 def test_a_beam_of_one_takes_the_step_that_costs_least_for_each_millisecond() -> None:
-    space = Space(tuple(Variable(name, "width", (1.0, 0.5), 0) for name in "abc"))
+    space = Space(tuple(Variable(name, "width", (1.0, 0.5), 0, least=1) for name in "abc"))
 
     def metric(name: str, lost: tuple[float, ...], constant: float) -> Metric:
         terms = tuple(Term((v.name,), np.array([0.0, -loss])) for v, loss in zip(space, lost, strict=True))

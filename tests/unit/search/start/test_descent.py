@@ -35,7 +35,7 @@ def sums(objectives: Objectives, weighted: FloatArray, rows: IntArray) -> FloatA
 
 def test_without_couplings_descents_end_at_the_least_sums_of_all_subnets() -> None:
     random = np.random.default_rng(3)
-    space = Space(tuple(Variable(name, "width", (1.0, 0.75, 0.5), 0) for name in "abcde"))
+    space = Space(tuple(Variable(name, "width", (1.0, 0.75, 0.5), 0, least=2) for name in "abcde"))
 
     def metric(name: str) -> Metric:
         terms = tuple(Term((v.name,), -np.sort(np.append(random.exponential(1.0, 2), 0.0))) for v in space)
@@ -66,7 +66,7 @@ def test_descents_come_nearer_to_the_front_than_the_beam_search(residual_space, 
 
 
 def test_metrics_in_which_nothing_changes_are_no_obstacle() -> None:
-    space = Space((Variable("a", "width", (1.0, 0.5), 0),))
+    space = Space((Variable("a", "width", (1.0, 0.5), 0, least=1),))
     flat = Metric("accuracy", "%", space, (Term(("a",), np.zeros(2)),), 90.0)
     cost = Metric("latency", "ms", space, (Term(("a",), np.array([2.0, 1.0])),))
     assert descents(Objectives(flat, cost), 4).tolist() == [[1]]
