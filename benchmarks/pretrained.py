@@ -2,13 +2,14 @@
 
     OMP_NUM_THREADS=1 python benchmarks/pretrained.py FOLDER --csv benchmarks/pretrained.csv
     OMP_NUM_THREADS=1 python benchmarks/pretrained.py FOLDER --case letters
+    OMP_NUM_THREADS=1 python benchmarks/pretrained.py results/resnet_digits --case finished
 
 FOLDER gets the network and the pictures of a case (``given/clipart.py``, 300 MB that are fetched, or
-``given/letters.py``), where it does not hold them. The table has, for SubNets that cut one kind of variable everywhere,
-MACs as a share of the network's, and the pictures that are right, percent of the validation and of the test set.
-Slices as they stand have channels sorted by L1 norms, and statistics estimated anew; pairs of factors as they stand are
-the singular vectors of the weights. Standard errors are 3 points, and less for differences: all rows see the same
-pictures.
+``given/letters.py``), where it does not hold them, or is that of a finished run. The table has, for SubNets that cut
+one kind of variable everywhere, MACs as a share of the network's, and the pictures that are right, percent of the
+validation and of the test set. Slices as they stand have channels sorted by L1 norms, and statistics estimated anew;
+pairs of factors as they stand are the singular vectors of the weights. Standard errors are 3 points on the clip art,
+and less for differences: all rows see the same pictures.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-from given import clipart, letters
+from given import clipart, finished, letters
 from plain_table import plain_table
 from rich.console import Console
 
@@ -31,7 +32,7 @@ from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Choice, Variable
 
 COLUMNS = ("cut", "macs", "validation", "validation_as_it_stands", "test", "test_as_it_stands")
-CASES = {"clipart": clipart, "letters": letters}
+CASES = {"clipart": clipart, "letters": letters, "finished": finished}
 ALTERNATIVES = {"low_rank": [0.75, 0.5, 0.25], "depthwise": True}
 CALIBRATION = accuracy.CalibrationConfig()
 

@@ -163,9 +163,9 @@ def judge(run: Run, budget: int, trained: Trained) -> dict[str, object]:
     chosen = trained.outcomes[trained.chosen]
     others = [outcome for id_, outcome in trained.outcomes.items() if id_ != trained.chosen]
     best = max(others, key=lambda outcome: outcome.validation)
-    tests = np.array([accuracy(outcome.values, groups)[0] for outcome in others])
-    percent, error = accuracy(chosen.values, groups)
-    regret, regret_error = accuracy_drop(best.values, chosen.values, groups)
+    tests = np.array([accuracy(outcome.right, groups)[0] for outcome in others])
+    percent, error = accuracy(chosen.right, groups)
+    regret, regret_error = accuracy_drop(best.right, chosen.right, groups)
     return {
         "model": run.model,
         "seed": run.seed,
@@ -174,7 +174,7 @@ def judge(run: Run, budget: int, trained: Trained) -> dict[str, object]:
         "latency": 100 * chosen.latency,
         "chosen": percent,
         "standard_error": error,
-        "best": accuracy(best.values, groups)[0],
+        "best": accuracy(best.right, groups)[0],
         "regret": regret,
         "regret_error": regret_error,
         "luckiest": float(tests.max()),
