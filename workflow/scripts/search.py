@@ -70,7 +70,7 @@ with stage(snakemake) as this:
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)
     if slow:
-        this.tell(f"left out, because never faster here: {', '.join(f'{m.choice} of {m.variable}' for m in slow)}")
+        this.tell(f"left out, because never faster here: {', '.join(map(str, slow))}")
     this.tell(f"{len(result.front.indices):,} SubNets on the front")
     if regret:
         said = ", ".join(f"{name} {points:.1f}" for name, points in regret.items())

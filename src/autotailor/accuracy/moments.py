@@ -85,7 +85,7 @@ def _collected(net: SuperNet, calibrator: Calibrator, device: torch.device, ridg
     with torch.no_grad():
         for images in calibrator.images_on(device):
             collector(as_input(images, device))
-    return net.with_weights(collector.alternatives()).with_moments(collector.moments(ridge))
+    return net.with_weights(collector.alternatives(ridge)).with_moments(collector.moments(ridge))
 
 
 def _unseen(data: DataSplits, config: MomentsConfig) -> list[torch.Tensor]:

@@ -106,13 +106,17 @@ class ElasticGraph:
     def operators(self) -> Mapping[str, Variable | None]:
         """Junction name to the variable that chooses its source; None where the space has none."""
         owners = {node.name: block.name for block in self.blocks for node in block.nodes}
-        return {node.name: self.space.find(owners[node.name], OPERATOR) for node in junctions(self.graph)}
+        return {name: self.space.find(owners[name], OPERATOR) for name in self._joints}
+
+    @cached_property
+    def _joints(self) -> Mapping[str, Node]:
+        """The junctions by name."""
+        return {node.name: node for node in junctions(self.graph)}
 
     def taken(self, choices: Mapping[str, Choice]) -> dict[str, int]:
         """Junction name to the position of its source, under choices of variables; the original where none is named."""
-        by_name = {node.name: node for node in junctions(self.graph)}
         return {
-            name: source_of(by_name[name], choices.get(variable.name, ORIGINAL))
+            name: source_of(self._joints[name], choices.get(variable.name, ORIGINAL))
             for name, variable in self.operators.items()
             if variable is not None
         }
@@ -135,7 +139,7 @@ class ElasticGraph:
     def _presence(self) -> Mapping[str, Gate | bool]:
         """Node name to where some junction's choice needs the node: always, never, or where a gate is open."""
         found: dict[str, Gate | bool] = {}
-        for node in reversed(self.graph.nodes if junctions(self.graph) else ()):
+        for node in reversed(self.graph.nodes if self._joints else ()):
             when: Gate | bool = self.graph.output in node.outputs
             for output in node.outputs:
                 for reader in self.graph.consumers.get(output, ()):
@@ -166,7 +170,7 @@ class ElasticGraph:
             stands_for[block.output] = stands_for.get(block.input, block.input)
         nodes = (
             replace(node, inputs=tuple(stands_for.get(name, name) for name in node.inputs))
-            for node in select(self.graph, self.taken(subnet.assignment))
+            for node in (select(self.graph, self.taken(subnet.assignment)) if self._joints else self.graph.nodes)
             if node.name not in gone
         )
         return Remainder(tuple(nodes), stands_for)

@@ -43,6 +43,11 @@ FEW = 0.1
 """A regression on as many samples as unknowns has so much more ridge, one on ten times as many a tenth of it."""
 
 
+def ridge_share(ridge: float, unknowns: int, samples: int) -> float:
+    """Share of the mean square that is added to the diagonal of a regression of so many unknowns on so many samples."""
+    return ridge + FEW * unknowns / max(samples, 1)
+
+
 @dataclass(frozen=True)
 class Reader:
     """A weight through which an operator reads an activation.
@@ -144,7 +149,7 @@ class Moments:
         rows = moments[..., kept, :].astype(np.float64)
         part = rows[..., kept]
         mean = np.trace(part, axis1=-2, axis2=-1)[..., None, None] / len(kept)
-        s = (self.ridge + FEW * len(kept) / max(samples, 1)) * mean + np.finfo(np.float32).tiny
+        s = ridge_share(self.ridge, len(kept), samples) * mean + np.finfo(np.float32).tiny
         own = np.zeros((len(kept), moments.shape[-1]))
         own[np.arange(len(kept)), kept] = 1.0
         solved: Array = np.linalg.solve(part + s * np.eye(len(kept)), rows + s * own)

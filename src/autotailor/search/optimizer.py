@@ -91,7 +91,7 @@ class SearchResult:
             never_faster: alternatives that were left out.
         """
         self.front.write(pareto)
-        slow = [f"{each.choice} of {each.variable}" for each in never_faster]
+        slow = [str(each) for each in never_faster]
         if yardstick is not None:
             said = {"regret": dict(regret or {}), **({"never_faster": slow} if slow else {})}
             write_json(yardstick, self.yardstick.to_dict() | said)
@@ -127,7 +127,7 @@ def search(objectives: Objectives, config: SearchConfig | None = None) -> Search
 def _offered(objectives: Objectives, front: Front) -> Front:
     """The part of a front that nothing is on which was left out (``without``)."""
     whole = objectives.cost.predict(largest(objectives.space).to_array())[0]
-    return front.take(np.flatnonzero(front.cost < BEYOND / 2 * whole))
+    return front.take(np.flatnonzero(front.cost <= BEYOND / 2 * whole))
 
 
 def _check(objectives: Objectives) -> None:

@@ -1,4 +1,4 @@
-"""Outputs that are one row of logits for each picture: what is wrong with others."""
+"""Outputs that are one row of logits for each picture: what tasks on them share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ if TYPE_CHECKING:
     import torch
 
 SHARES = 1e-3  # rounding of a sum of probabilities
+WORST = 100.0
+"""Nats, about the largest loss of a probability that fp32 can hold. A larger loss, and that of outputs which are no
+numbers, counts as this, so that a few images do not decide about a mean."""
+
+
+def bounded(losses: torch.Tensor) -> torch.Tensor:
+    """Losses of pictures ``[n]`` in nats, none above ``WORST``, and none NaN."""
+    return losses.nan_to_num(nan=WORST).clamp(max=WORST)
+
+
+def same_largest(outputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    """See ``Task.agree``: whether the same output of a picture is the largest."""
+    return outputs.argmax(dim=1) == others.argmax(dim=1)
 
 
 def wrong_shape(outputs: torch.Tensor, classes: int, images: str) -> str:

@@ -1,7 +1,7 @@
 """Alternatives: operators that stand in for one operator of the network, with weights of their own.
 
 An alternative begins near the operator that it stands in for, without any training: its weights follow in closed form
-from the operator's, and from what the operator says on pictures (``Responses``). A new kind is one file in this folder
+from the operator's, and from what the operator says on pictures (``Responses``). A new kind is one file in ``kinds/``
 and one registration; blocks, variables, gates, latencies, search and export need not know it.
 """
 

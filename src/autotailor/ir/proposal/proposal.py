@@ -16,7 +16,7 @@ from autotailor.ir.dimensions.dimension import RESOLUTION, Atom, Dimension, part
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Node
-from autotailor.ir.junctions import JUNCTION, OPERATOR, ORIGINAL, SOURCES, kind_of, selected, source_of
+from autotailor.ir.junctions import JUNCTION, OPERATOR, ORIGINAL, SOURCES, kind_of, select, source_of
 from autotailor.ir.proposal.legality import check_enumerable, check_fit, enumerable, fitting, needs_of
 from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Listed, Scaled
@@ -235,7 +235,7 @@ def _gate_handles(draft: _Draft, elastic: ElasticGraph, block: Block, operator: 
     dimensions, joints = elastic.propagation.dimensions, _joints(block)
     present: list[set[Atom]] = []
     for choice in operator.choices:
-        nodes = selected(elastic.graph, {node.name: source_of(node, choice) for node in joints}).nodes
+        nodes = select(elastic.graph, {node.name: source_of(node, choice) for node in joints})
         names = (name for node in nodes for name in (*node.inputs, *node.outputs) if name)
         present.append({atom for name in names for axis in dimensions[name] for atom in axis.atoms()})
     for position, variable in enumerate(draft.variables):

@@ -92,6 +92,10 @@ class Modification:
     variable: str
     choice: Choice
 
+    def __str__(self) -> str:
+        """For people."""
+        return f"{shown(self.choice)} of {self.variable}"
+
 
 @dataclass(frozen=True)
 class Space:

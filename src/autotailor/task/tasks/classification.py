@@ -8,16 +8,13 @@ import numpy as np
 
 from autotailor.task.interface import Asked, Judgement, Lesson, Targets, Task
 from autotailor.task.registry import register
+from autotailor.task.rows import bounded, probabilities, same_largest, wrong_shape
 from autotailor.task.scores import ACCURACY, AGREEMENT
 
 if TYPE_CHECKING:
     import torch
 
     from autotailor.data.splits import DataSplits
-
-WORST = 100.0
-"""Nats, about the largest loss of a probability that fp32 can hold. A larger loss, and that of outputs which are no
-numbers, counts as this, so that a few images do not decide about a mean."""
 
 
 @register
@@ -43,7 +40,7 @@ class Classification(Task):
 
         losses = functional.cross_entropy(outputs.float(), targets, reduction="none")
         right = (outputs.argmax(dim=1) == targets) & ~outputs.isnan().any(dim=1)
-        return Judgement(right, losses.nan_to_num(nan=WORST).clamp(max=WORST))
+        return Judgement(right, bounded(losses))
 
     def answers(self, outputs: torch.Tensor) -> torch.Tensor:
         """See Task: the class of the largest output."""
@@ -51,7 +48,7 @@ class Classification(Task):
 
     def agree(self, outputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
         """See Task: whether both give the same class."""
-        return outputs.argmax(dim=1) == others.argmax(dim=1)
+        return same_largest(outputs, others)
 
     def loss(
         self, outputs: torch.Tensor, targets: torch.Tensor, teacher: torch.Tensor | None, lesson: Lesson
@@ -75,8 +72,6 @@ class Classification(Task):
 
     def misfit(self, outputs: torch.Tensor, classes: int, images: str) -> str:
         """See Task."""
-        from autotailor.task.rows import probabilities, wrong_shape
-
         return wrong_shape(outputs, classes, images) or probabilities(outputs)
 
     def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:

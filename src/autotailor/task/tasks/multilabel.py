@@ -19,15 +19,13 @@ import numpy as np
 
 from autotailor.task.interface import Asked, Judgement, Lesson, Targets, Task
 from autotailor.task.registry import register
+from autotailor.task.rows import bounded, same_largest, wrong_shape
 from autotailor.task.scores import Score
 
 if TYPE_CHECKING:
     import torch
 
     from autotailor.data.splits import DataSplits
-
-WORST = 100.0
-"""Nats; the mean loss of the outputs of a picture counts as this at most, see ``tasks/classification.py``."""
 
 MOST = 1 << 24
 """Pairs of labels that are compared at once, of all pictures together."""
@@ -67,7 +65,7 @@ class Multilabel(Task):
         rows = max(1, MOST // outputs.shape[1] ** 2)
         parts = zip(torch.split(outputs, rows), torch.split(labels, rows), strict=True)
         values = torch.cat([_average_precision(some, known) for some, known in parts])
-        return Judgement(values, losses.nan_to_num(nan=WORST).clamp(max=WORST))
+        return Judgement(values, bounded(losses))
 
     def answers(self, outputs: torch.Tensor) -> torch.Tensor:
         """See Task: the labels whose probability is above one half."""
@@ -75,7 +73,7 @@ class Multilabel(Task):
 
     def agree(self, outputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
         """See Task: whether both give the same label the highest probability."""
-        return outputs.argmax(dim=1) == others.argmax(dim=1)
+        return same_largest(outputs, others)
 
     def loss(
         self, outputs: torch.Tensor, targets: torch.Tensor, teacher: torch.Tensor | None, lesson: Lesson
@@ -103,8 +101,6 @@ class Multilabel(Task):
 
     def misfit(self, outputs: torch.Tensor, classes: int, images: str) -> str:
         """See Task."""
-        from autotailor.task.rows import wrong_shape
-
         return wrong_shape(outputs, classes, images)
 
     def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:

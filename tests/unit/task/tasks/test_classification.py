@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotailor.task import find
-from autotailor.task.tasks.classification import WORST
+from autotailor.task.rows import WORST
 
 TASK = find("classification")
 

@@ -17,6 +17,7 @@ from autotailor.data.splits import TensorEvaluationSet
 from autotailor.ir.space.metric import FloatArray
 from autotailor.task import find
 from autotailor.task.interface import Asked, Lesson
+from autotailor.task.rows import WORST
 from autotailor.task.tasks import multilabel
 
 TASK = find("multilabel")
@@ -71,7 +72,7 @@ def test_many_labels_are_judged_in_parts(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_outputs_that_are_no_numbers_count_as_the_worst(output: float) -> None:
     found = TASK.judge(torch.tensor([[output, 0.0], [0.0, 3.0]]), torch.tensor([[0, 1], [0, 1]]))
     assert torch.isfinite(found.losses).all()
-    assert found.losses.max() <= multilabel.WORST
+    assert found.losses.max() <= WORST
     assert (found.values[0] == 0) == math.isnan(output)
 
 

@@ -72,9 +72,9 @@ class MomentCollector(GraphModule):
         x = x[:, :, :: steps[0], :: steps[1], :: dilations[0], :: dilations[1]]
         return x.movedim(1, 0).flatten(4, 5).flatten(1, 3)
 
-    def alternatives(self) -> Weights:
+    def alternatives(self, ridge: float = RIDGE) -> Weights:
         """Weights of all alternatives, nearest to the unmodified network on the images so far."""
-        return self._responses.solved()
+        return self._responses.solved(ridge)
 
     def moments(self, ridge: float = RIDGE) -> Moments:
         """The moments of the images so far."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autotailor.ir.alternatives.alternative import Alternative, Responses, alternatives
+from autotailor.ir.alternatives.alternative import Alternative, Array, Responses, alternatives
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.graph import Node, Weights
-from autotailor.ir.junctions import SOURCES, branch, junctions
-from autotailor.ir.moments import FEW, RIDGE
+from autotailor.ir.junctions import JUNCTION, SOURCES, branch, junctions
+from autotailor.ir.moments import ridge_share
 from autotailor.ir.operators.rule import Tensor
 
 
@@ -20,12 +20,13 @@ class _Sums:
     samples: int = 0
     totals: list[Tensor] = field(default_factory=list)
 
-    def add(self, *terms: Tensor) -> None:
+    def add(self, samples: int, *terms: Tensor) -> None:
+        self.samples += samples
         new = [term.double().cpu() for term in terms]
         self.totals = [a + b for a, b in zip(self.totals, new, strict=True)] if self.totals else new
 
-    def means(self) -> list[Tensor]:
-        return [total / max(self.samples, 1) for total in self.totals]
+    def means(self) -> list[Array]:
+        return [(total / self.samples).numpy() for total in self.totals]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,34 +61,39 @@ class ResponseSums:
 
     def see(self, node: Node, values: Mapping[str, Tensor]) -> None:
         """Adds what is known of a node that is about to run."""
-        if node.name in self._features:
+        if node.kind == JUNCTION:
+            target = node.inputs[0]
+            y = self._rows(self._graph.producers[target], values[target])
+            self._targets[target].add(len(y), y.sum(0), y.T @ y)
+        elif node.name in self._features:
             fit, sums = self._features[node.name]
             f, y = self._rows(node, values[node.inputs[0]]), self._rows(node, values[fit.target])
-            sums.samples += len(f)
-            sums.add(f.sum(0), f.T @ f, f.T @ y)
-        for name in node.inputs[:1] if node.get(SOURCES) else ():
-            if name in self._targets:
-                y = self._rows(self._graph.producers[name], values[name])
-                self._targets[name].samples += len(y)
-                self._targets[name].add(y.sum(0), y.T @ y)
+            sums.add(len(f), f.sum(0), f.T @ f, f.T @ y)
 
     def _rows(self, node: Node, x: Tensor) -> Tensor:
         return (x.movedim(1, -1) if node.kind == "Conv" else x).flatten(0, -2).float()
 
-    def solved(self) -> Weights:
-        """Weights of all alternatives, nearest to the unmodified network on the images so far."""
-        found: dict[str, object] = {}
+    def solved(self, ridge: float) -> Weights:
+        """Weights of all alternatives, nearest to the unmodified network on the images so far.
+
+        Args:
+            ridge: see ``Moments``.
+        """
+        found: dict[str, Array] = {}
         for fit in self._fits:
             target = self._targets[fit.target]
-            if not target.samples:
-                continue
-            mean, square = (each.numpy() for each in target.means())
-            known = self._features.get(fit.branch[-1].name)
-            features = None if known is None else tuple(each.numpy() for each in known[1].means())
-            share = RIDGE + (FEW * len(features[0]) / target.samples if features else 0.0)
-            responses = Responses(mean, square, features, share)  # type: ignore[arg-type]
-            found |= fit.alternative.solve(self._graph, fit.node, fit.branch, responses)
-        return found  # type: ignore[return-value]
+            if target.samples:
+                found |= fit.alternative.solve(self._graph, fit.node, fit.branch, self._responses(fit, target, ridge))
+        return found
+
+    def _responses(self, fit: _Fit, target: _Sums, ridge: float) -> Responses:
+        mean, square = target.means()
+        if not fit.alternative.fits_features:
+            return Responses(mean, square)
+        _, sums = self._features[fit.branch[-1].name]
+        features, squares, product = sums.means()
+        share = ridge_share(ridge, len(features), sums.samples)
+        return Responses(mean, square, (features, squares, product), share)
 
 
 def _fits(elastic: ElasticGraph) -> list[_Fit]:
