@@ -10,7 +10,7 @@
 # make run RECIPE=default               four times the training of the demonstration; RECIPE=thorough eight times
 # make run MODEL=resnet_digits,mobilenet_digits DEVICE=host,android   every network for every device, and a comparison
 
-MODEL ?= resnet_digits
+MODEL ?= trained_digits
 DEVICE ?= host
 OVERRIDES ?=
 RECIPE ?=

@@ -50,18 +50,19 @@ def find_transparent(images: EvaluationSet, background: str, *, labelled: bool =
             over one background.
     """
     sample = share_of(images, LOOKED_AT)
-    pair = [sample.over(name) for name in ("white", "black")]
-    if None in pair:
+    opened = {name: each for name in ("white", "black") if (each := sample.over(name)) is not None}
+    if len(opened) < 2:
         return None
-    white, black = (each.batches(READ) for each in pair if each is not None)
+    white, black = (each.batches(READ) for each in opened.values())
     differ = [(one != other).flatten(1).any(1) for (one, _), (other, _) in zip(white, black, strict=True)]
     positions = torch.cat(differ).nonzero()[:, 0].numpy()
     if not len(positions):
         return None
     is_judged = labelled and not (sample.labels == UNKNOWN).any()
-    judged = sample.part(positions[spread(len(positions), JUDGED)])
-    over = {name: found for name in BACKGROUNDS if (found := judged.over(name)) is not None}
-    return Transparent(len(sample), len(positions), background, over if is_judged else {})
+    judged = positions[spread(len(positions), JUDGED)]
+    every = {name: opened.get(name) or sample.over(name) for name in BACKGROUNDS if is_judged}
+    over = {name: each.part(judged) for name, each in every.items() if each is not None}
+    return Transparent(len(sample), len(positions), background, over)
 
 
 def judge(network: nn.Module, found: Transparent, resolution: int = 0) -> Judgement:

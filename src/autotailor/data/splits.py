@@ -168,7 +168,7 @@ class TensorEvaluationSet(EvaluationSet):
                 f"{len(self.labels)} labels, {len(self.groups)} groups"
             )
 
-    def part(self, positions: npt.NDArray[np.int64]) -> EvaluationSet:
+    def part(self, positions: npt.NDArray[np.int64]) -> TensorEvaluationSet:
         """See EvaluationSet."""
         images = self.images[torch.from_numpy(positions)]
         return TensorEvaluationSet(images, self.labels[positions], self.groups[positions], self.task)

@@ -1,4 +1,4 @@
-"""Networks of this package: three small ones that are trained on the default data, and three of the paper.
+"""Networks of this package: three small ones for the default data, and three of the paper.
 
 They are plain ``nn.Module`` classes that know nothing of the compiler, like a user's own network.
 """
@@ -6,7 +6,7 @@ They are plain ``nn.Module`` classes that know nothing of the compiler, like a u
 from autotailor.zoo.elasticvit import ElasticViT, elasticvit
 from autotailor.zoo.mobilenet_digits import MobileNetDigits, mobilenet_digits
 from autotailor.zoo.once_for_all import MobileNetV3OFA, ProxylessNASOFA, mobilenetv3_ofa, proxylessnas
-from autotailor.zoo.resnet_digits import ResNetDigits, resnet_digits
+from autotailor.zoo.resnet_digits import ResNetDigits, resnet_digits, trained_resnet_digits
 from autotailor.zoo.vit_digits import vit_digits
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "mobilenetv3_ofa",
     "proxylessnas",
     "resnet_digits",
+    "trained_resnet_digits",
     "vit_digits",
 ]

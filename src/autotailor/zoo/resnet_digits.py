@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import cast
 
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from autotailor.zoo.layers import check_arguments, conv_bn, scale_channels, seeded
@@ -71,3 +73,13 @@ def resnet_digits(num_classes: int = 10, width: float = 1.0, seed: int = 0) -> R
     """
     check_arguments("resnet_digits", num_classes, width)
     return seeded(lambda: ResNetDigits(num_classes, width), seed)
+
+
+def trained_resnet_digits() -> ResNetDigits:
+    """The same ResNet as a trained network arrives: with weights that lie beside this file.
+
+    The rule ``pretrain`` of ``model=resnet_digits`` has made the weights, with the seed 0.
+    """
+    network = resnet_digits()
+    network.load_state_dict(load_file(Path(__file__).with_suffix(".safetensors")))
+    return network

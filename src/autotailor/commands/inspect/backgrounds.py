@@ -62,8 +62,9 @@ def _judged(
     prepared: tuple[Preprocessing, PictureStatistics] | None,
 ) -> list[str]:
     """Comments that warn where the network's accuracy on these pictures differs much between the backgrounds."""
-    from autotailor.accuracy.backgrounds import find_transparent, judge
+    from autotailor.accuracy.backgrounds import JUDGED, find_transparent, judge
     from autotailor.data.datasets.folder import Files
+    from autotailor.data.excerpt import spread
     from autotailor.data.pictures.config import PictureConfig
     from autotailor.data.pictures.stream import Pictures, PictureSet
 
@@ -80,7 +81,8 @@ def _judged(
     )
     labels = np.concatenate([np.asarray(listing.labels, np.int64) for listing in own.layout.parts.values()])
     pictures = Pictures(Files(own.layout.files()), labels, np.arange(len(labels)))
-    found = find_transparent(PictureSet(config, pictures.part(positions)), "white")
+    looked_at = positions[spread(len(positions), JUDGED)]
+    found = find_transparent(PictureSet(config, pictures.part(looked_at)), "white")
     if found is None:
         return []
     return [f"# {line}" for line in textwrap.wrap(judge(net.build(net.largest(), logits=True), found).sentence, 100)]

@@ -207,8 +207,10 @@ class PictureSet(EvaluationSet):
         self._opening = threading.Lock()
 
     def part(self, positions: npt.NDArray[np.int64]) -> EvaluationSet:
-        """See EvaluationSet; the set opens and keeps the pictures of the part alone."""
-        return PictureSet(self.config, self.pictures.part(positions))
+        """See EvaluationSet; pictures that this set has not opened are opened by the part, for itself alone."""
+        found = PictureSet(self.config, self.pictures.part(positions))
+        found._kept = self._kept.part(positions) if self._kept else None
+        return found
 
     def over(self, background: str) -> EvaluationSet | None:
         """See EvaluationSet; the other set opens the pictures anew, and keeps them in memory alone."""
