@@ -10,6 +10,7 @@ from autotailor import config
 
 CONF = Path(__file__).parents[3] / "conf"
 TRAINED_HERE = {"resnet_digits": ("mixed", "default"), "vit_digits": ("transformer", "transformer")}
+PLENTY = {"trained_digits": ("mixed", "default")}
 
 
 def files(model: str, *overrides: str) -> tuple[str, str]:
@@ -18,7 +19,7 @@ def files(model: str, *overrides: str) -> tuple[str, str]:
 
 
 def test_only_weights_that_arrive_are_polished_alone() -> None:
-    assert {model: files(model) for model in TRAINED_HERE} == TRAINED_HERE
+    assert {model: files(model) for model in (*TRAINED_HERE, *PLENTY)} == TRAINED_HERE | PLENTY
     assert files("resnet50") == ("none", "given")
     assert files("resnet_digits", "model.weights=mine.pt") == ("none", "given")
     assert files("resnet50", "model.weights=pretrain") == ("mixed", "default")
