@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from autotailor.data.pictures.survey import report
 from autotailor.data.registry import Dataset, register
 
 if TYPE_CHECKING:
+    from autotailor.data.pictures.loading import Opened
     from autotailor.data.splits import DataSplits
 
 
@@ -34,10 +36,21 @@ class FolderConfig(DividedConfig):
 
 @dataclass(frozen=True)
 class Files:
-    """Opens pictures by their number among these paths."""
+    """Opens pictures by their number among these paths.
+
+    Attributes:
+        paths: of the files.
+        background: what transparent pixels stand over.
+        contents: SHA-256 of each file; empty where they are not known.
+    """
 
     paths: Sequence[Path]
     background: str = "white"
+    contents: Sequence[str] = ()
+
+    def identity(self, index: int) -> str:
+        """See ``pictures.cache.identity``."""
+        return f"{self.contents[index]} over {self.background}" if self.contents else ""
 
     def __call__(self, index: int) -> Any:
         """The picture, RGB and upright.
@@ -50,7 +63,11 @@ class Files:
         path = self.paths[index]
         try:
             with open_regular(path, MOST_BYTES) as stream:
-                return read_picture(stream.read(), self.background)
+                content = stream.read()
+            picture = read_picture(content, self.background)
+            if self.contents and hashlib.sha256(content).hexdigest() != self.contents[index]:
+                raise PictureError("has other bytes than before")
+            return picture
         except (PictureError, OSError) as error:
             raise DataError(f"{path}: {error}; it was removed or changed while it was in use") from error
 
@@ -90,19 +107,22 @@ class Folder(Dataset):
 
     def load(self) -> DataSplits:
         """See Dataset."""
-        from autotailor.data.pictures.loading import Opened, divided
+        from autotailor.data.pictures.loading import divided
 
         layout = self.layout()
-        contents = [content.sha256 for content in self._examine(layout)]
-        parts = {
-            part: Opened(
-                Files(listing.files(), self._config.background),
-                np.array(listing.labels, dtype=np.int64),
-                [contents[i] for i in positions],
-            )
-            for (part, listing), positions in zip(layout.parts.items(), layout.positions().values(), strict=True)
-        }
-        return divided(self._config, layout.classes, parts)
+        labels = {part: listing.labels for part, listing in layout.parts.items()}
+        return divided(self._config, layout.classes, self._opened(layout, labels))
+
+    def _opened(self, layout: Layout, labels: Mapping[str, Sequence[Any]]) -> dict[str, Opened]:
+        """The pictures of each part, examined, with its labels."""
+        from autotailor.data.pictures.loading import Opened
+
+        contents, parts = [content.sha256 for content in self._examine(layout)], {}
+        for (part, listing), positions in zip(layout.parts.items(), layout.positions().values(), strict=True):
+            own = [contents[i] for i in positions]
+            files = Files(listing.files(), self._config.background, own)
+            parts[part] = Opened(files, np.array(labels[part], dtype=np.int64), own)
+        return parts
 
     def _examine(self, layout: Layout) -> list[Content]:
         """Contents of all pictures.

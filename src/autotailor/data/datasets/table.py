@@ -16,10 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from autotailor.artifacts import open_regular
-from autotailor.data.datasets.folder import Files, Folder, FolderConfig
+from autotailor.data.datasets.folder import Folder, FolderConfig
 from autotailor.data.errors import DataError
 from autotailor.data.examination import listed
 from autotailor.data.files.contents import MOST_BYTES
@@ -82,19 +80,11 @@ class Table(Folder):
 
     def load(self) -> DataSplits:
         """See Dataset."""
-        from autotailor.data.pictures.loading import Opened, divided
+        from autotailor.data.pictures.loading import divided
 
         (names, rows), layout = self._read(), self.layout()
-        contents = [content.sha256 for content in self._examine(layout)]
-        parts = {
-            part: Opened(
-                Files(listing.files(), self._config.background),
-                np.array([labels for _, labels in rows[part]], dtype=np.int64),
-                [contents[i] for i in positions],
-            )
-            for (part, listing), positions in zip(layout.parts.items(), layout.positions().values(), strict=True)
-        }
-        return divided(self._config, names, parts)
+        labels = {part: [own for _, own in found] for part, found in rows.items()}
+        return divided(self._config, names, self._opened(layout, labels))
 
     def _listing(self, rows: Sequence[Row]) -> Listing:
         return Listing(self._root, (), tuple(path for path, _ in rows), (UNKNOWN,) * len(rows), ())

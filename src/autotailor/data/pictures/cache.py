@@ -1,26 +1,85 @@
-"""Opened held-out pictures: in memory up to a limit, above it in a file that the system maps into memory.
+"""Opened pictures, kept: for the process in memory or in a mapped file, and for later rules on disk.
 
-The file has no name once it is open, so that it is gone with the process, however the process ends. Its space on the
-disk is reserved before the first picture is opened; where the disk has too little, pictures are opened in each
-evaluation, and a warning says so.
+Held-out pictures lie in memory up to a limit, above it in a file that the system maps into memory. The file has no name
+once it is open, so that it is gone with the process, however the process ends. Its space on the disk is reserved before
+the first picture is opened; where the disk has too little, pictures are opened in each evaluation, and a warning says
+so.
+
+To decode photographs takes each rule minutes, where there are thousands. So what a rule has made of a picture whose
+content is known (``identity``) lies in a file for the next rule, named by the content and by all that was done to it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import logging
 import math
 import os
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from autotailor.data.pictures.config import PictureConfig
+from autotailor.data.pictures.reading import EXAMINER
 
 logger = logging.getLogger(__name__)
 GIB = 2**30
+FOLDER, VERSION = "pictures", "1"
+"""The folder within ``data.cache``, and of how its files are made; files by another version are not read."""
+OLD_SECONDS = 14 * 24 * 3600.0
+"""After which a file that no rule has read is removed."""
+Pixels = npt.NDArray[np.uint8]
+
+
+def identity(opener: Callable[[int], Any], number: int) -> str:
+    """What a picture's pixels follow from: its content and its background; "" where the opener cannot tell."""
+    known = getattr(opener, "identity", None)
+    return str(known(number)) if known else ""
+
+
+def remembered(config: PictureConfig, picture: str, how: str, make: Callable[[], Pixels]) -> Pixels:
+    """Pixels ``[.., .., ..]`` that an earlier rule has made of a picture; else they are made, and kept for later ones.
+
+    Args:
+        config: with the folder; without one nothing is kept.
+        picture: its ``identity``; nothing is kept of a picture without one.
+        how: all that is done to the picture.
+        make: does it.
+    """
+    if not config.cache or not picture:
+        return make()
+    name = hashlib.sha256(f"{VERSION}, {EXAMINER}, {picture}, {how}".encode()).hexdigest()
+    path = _swept(Path(config.cache).expanduser() / FOLDER) / f"{name}.npy"
+    with contextlib.suppress(OSError, ValueError, EOFError):
+        found = np.load(path, allow_pickle=False)
+        if found.dtype == np.uint8 and found.ndim == 3:
+            os.utime(path)
+            return np.asarray(found)
+    pixels = make()
+    with contextlib.suppress(OSError):  # a full disk, or a folder that nobody may write
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            np.save(unfinished := Path(folder) / path.name, pixels)
+            unfinished.replace(path)
+    return pixels
+
+
+@cache
+def _swept(folder: Path) -> Path:
+    """The folder, from which this process has removed what is old."""
+    with contextlib.suppress(OSError):
+        for path in folder.glob("*.npy"):
+            if time.time() - path.stat().st_mtime > OLD_SECONDS:
+                path.unlink()
+    return folder
 
 
 def keep(shape: tuple[int, ...], opened: Iterable[torch.Tensor], config: PictureConfig) -> torch.Tensor | None:

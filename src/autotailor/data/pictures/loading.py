@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from autotailor.data.errors import DataError
 from autotailor.data.labels import UNKNOWN
+from autotailor.data.pictures.cache import identity
 from autotailor.data.pictures.parts import DividedConfig, Part, assign
 from autotailor.data.pictures.stream import Pictures, splits
 from autotailor.data.splits import DataSplits
@@ -42,6 +43,10 @@ class Chosen:
     def __call__(self, index: int) -> Any:
         """The picture, RGB and upright."""
         return self.open(int(self.ids[index]))
+
+    def identity(self, index: int) -> str:
+        """See ``cache.identity``."""
+        return identity(self.open, int(self.ids[index]))
 
 
 def divided(config: DividedConfig, classes: Sequence[str], parts: Mapping[str, Opened]) -> DataSplits:

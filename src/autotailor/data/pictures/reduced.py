@@ -1,4 +1,4 @@
-"""Opened training pictures, reduced to what their crops need and kept for the next epochs.
+"""Opened training pictures, reduced to what their crops need and kept for the next epochs and rules.
 
 To decode a large picture takes longer than a step of training on it. A picture is reduced by a whole factor (to means
 over squares) where the smallest crop still has ``FINER`` times the pixels of an image on a side, whether the picture is
@@ -11,7 +11,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from autotailor.data.pictures.cache import GIB
+import numpy as np
+from PIL import Image
+
+from autotailor.data.pictures.cache import GIB, identity, remembered
 from autotailor.data.pictures.config import PictureConfig
 
 FINER = 2.0
@@ -35,12 +38,18 @@ class Reduced:
         """The picture, reduced."""
         if number in self._kept:
             return self._kept[number]
-        picture = reduced(self._open(number), self._config)
+        picture = self._opened(number) if self._left > 0 else reduced(self._open(number), self._config)
         size = 3 * picture.width * picture.height
         if size <= self._left:
             self._left -= size
             self._kept[number] = picture
         return picture
+
+    def _opened(self, number: int) -> Any:
+        config = self._config
+        how = f"reduced for crops of {config.scale[0]} at {config.resolution} pixels times {FINER}"
+        name = identity(self._open, number)
+        return Image.fromarray(remembered(config, name, how, lambda: np.asarray(reduced(self._open(number), config))))
 
 
 def reduced(picture: Any, config: PictureConfig) -> Any:

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from autotailor.data.augmentation.policy import Policy
 from autotailor.data.labels import UNKNOWN
-from autotailor.data.pictures.cache import keep
+from autotailor.data.pictures.cache import GIB, identity, keep, remembered
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.reduced import Reduced
 from autotailor.data.splits import (
@@ -62,6 +62,9 @@ class _Part:
     def __call__(self, number: int) -> Any:
         return self.open(int(self.positions[number]))
 
+    def identity(self, number: int) -> str:
+        return identity(self.open, int(self.positions[number]))
+
 
 class _Items(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
     """Training pictures by (epoch, position in the epoch, number of the picture), as ``training_image`` makes them."""
@@ -100,15 +103,17 @@ class _Centres(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
     """All pictures, cropped as for evaluation and not normalised: uint8 ``[3, R, R]``."""
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
-        self._config, self._pictures = config, pictures
+        is_small = 3 * len(pictures.labels) * config.resolution**2 <= config.memory_gib * GIB
+        self._config, self._pictures = config if is_small else replace(config, cache=""), pictures
 
     def __len__(self) -> int:
         return len(self._pictures.labels)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int | torch.Tensor]:
-        label = self._pictures.labels[index]
-        pixels = _centre(self._config, self._pictures.open(index))
-        return pixels, torch.from_numpy(label) if label.ndim else int(label)
+        label, config, opened = self._pictures.labels[index], self._config, self._pictures.open
+        how = f"centre {config.crop} at {config.resolution} pixels, {config.interpolation}"
+        pixels = remembered(config, identity(opened, index), how, lambda: _centre(config, opened(index)).numpy())
+        return torch.from_numpy(pixels), torch.from_numpy(label) if label.ndim else int(label)
 
 
 def centre(config: PictureConfig, image: Any) -> torch.Tensor:
@@ -213,10 +218,12 @@ class PictureSet(EvaluationSet):
         return found
 
     def over(self, background: str) -> EvaluationSet | None:
-        """See EvaluationSet; the other set opens the pictures anew, and keeps them in memory alone."""
+        """See EvaluationSet; a set over another background opens the pictures anew, and keeps them in memory alone."""
         opened = _over(self.pictures.open, background)
+        if opened is None or background == self.config.background:
+            return None if opened is None else self
         config = replace(self.config, background=background, cache="")
-        return None if opened is None else PictureSet(config, replace(self.pictures, open=opened))
+        return PictureSet(config, replace(self.pictures, open=opened))
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""
