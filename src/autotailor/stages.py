@@ -145,6 +145,7 @@ STAGES = {
             {"supernet": "moments.pt", "metrics": "moments.json"},
             ("training_data", "moments", "calibration", "threads"),
             of="model",
+            threads="moments",
         ),
         Stage(
             "finetune",

@@ -6,6 +6,7 @@ THREADS = {
     "measuring": measuring_threads,
     "confirming": confirming_threads,
     "pretraining": pretraining_threads,
+    "moments": moments_threads,
     "sharing": sharing_threads,
     "finetuning": finetuning_threads,
     "polishing": polishing_threads,

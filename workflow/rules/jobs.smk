@@ -138,6 +138,11 @@ def pretraining_threads(wildcards):
     return together(found["model"]["pretrain"] or {"threads": found["threads"]})
 
 
+def moments_threads(wildcards):
+    """Threads of the pass that collects moments."""
+    return settings(wildcards)["moments"]["threads"]
+
+
 def sharing_threads(wildcards):
     """Threads where SubNets run side by side."""
     found = settings(wildcards)

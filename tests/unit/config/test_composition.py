@@ -43,7 +43,7 @@ def test_every_file_of_a_group_can_be_chosen(group: str) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_only_the_embedded_networks_are_trained_at_a_high_rate_whatever_the_strategy(model: str) -> None:
     """A network that arrives trained forgets at the rates of the embedded ones."""
-    rates = {"resnet_digits": 1.6e-2, "mobilenet_digits": 1.6e-2, "vit_digits": 1e-2}
+    rates = {"resnet_digits": 1.6e-2, "trained_digits": 1.6e-2, "mobilenet_digits": 1.6e-2, "vit_digits": 1e-2}
     for overrides in ([], ["finetune=sandwich"], ["finetune=compofa"]):
         composed = config.compose(CONF, model, "host", overrides)
         assert composed["finetune"]["lr"] == rates.get(model, 2e-3)

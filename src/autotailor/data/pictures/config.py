@@ -41,7 +41,8 @@ class PictureConfig(Section, of="data", error=DataError):
         workers: processes or threads that open pictures; 0 leaves that to the caller.
         memory_gib: validation and test, opened and cropped (150,528 bytes for an image of 224 pixels), and training
             pictures, opened and reduced to what their crops need, are each kept in memory up to this size.
-        cache: folder of the file that keeps a larger set while a rule runs; empty opens its pictures in each
+        cache: folder of the file that keeps a larger set while a rule runs, and of what rules have made of pictures
+            (``folder``, ``table``), which later rules read in place of the pictures; empty opens pictures in each
             evaluation.
         kind: which dataset reads the section, ``folder``, ``table``, ``source``, ``huggingface``, ``webdataset``,
             ``torchvision`` or ``digits``, where ``name`` is another one.
