@@ -31,7 +31,7 @@ from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 
 SHARES = (0.0, 0.5)
-"""Shares of recalibration that are compared; on a pretrained network all between 0.25 and 1 gave the same divergence."""
+"""Shares of recalibration that are compared; on a pretrained network all from 0.25 to 1 gave the same divergence."""
 TRIED, ANEW, SEEN = 4, 256, 128
 """Random SubNets on which they are compared, and most pictures for the statistics and for the outputs of each."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from autotailor.accuracy.calibration import Calibrator
+from autotailor.accuracy.config import CalibrationConfig
 from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.accuracy.journal import Journal
@@ -244,9 +246,15 @@ def evaluate(
     journal = Journal(Path(path), identity)
     missing = [subnet for id_, subnet in wanted.items() if journal.get(id_) is None]
     with deterministic(config.threads, device):
-        calibrator = Calibrator(data, config.calibration)
+        calibrator = _calibrator(data, config.calibration)
         evaluator = Evaluator(module, calibrator, images, config.workers, config.batch_size, config.memory_mb)
         for subnet, outcome in track(evaluator.all(missing), description=title, total=len(missing)):
             journal.add(subnet.id, outcome)
     found = {id_: journal.get(id_) for id_ in wanted}
     return {id_: outcome for id_, outcome in found.items() if outcome is not None}
+
+
+@lru_cache(maxsize=1)
+def _calibrator(data: DataSplits, config: CalibrationConfig) -> Calibrator:
+    """One calibrator for all evaluations of a rule, because to make its crops takes as long as some evaluations."""
+    return Calibrator(data, config)
