@@ -19,10 +19,10 @@ class Recipe(Parameters, of="recipe", error=ConfigError):
     Attributes:
         name: name of the file in ``conf/recipe``, for people.
         training: factor of the epochs and images of ``finetune``, ``polish.joint`` and ``polish.rounds``.
-        evaluations: factor of ``sensitivity.evaluations``, ``sensitivity.validate_subnets`` and ``search.evaluations``.
+        evaluations: factor of ``sensitivity.evaluations`` and ``search.evaluations``.
         candidates: factor of ``search.candidates``, and of the candidates in ``polish.rounds``.
-        measuring: factor of ``device.min_minutes``, ``validate.subnets``, ``validate.rounds``, ``confirm.rounds`` and
-            ``measure.rounds``.
+        measuring: factor of ``device.min_minutes``, ``validate.subnets``, ``validate.rounds``, ``confirm.rounds``,
+            ``measure.rounds`` and ``sensitivity.validate_subnets``.
         images: highest number of ``sensitivity.images``. 0 sets none.
         calibration: highest number of training images for the statistics of BatchNorm of each SubNet
             (``finetune.calibration.images``), which take most of the time of an evaluation where validation pictures
@@ -46,10 +46,10 @@ class Recipe(Parameters, of="recipe", error=ConfigError):
         """
         factors = {
             **dict.fromkeys(("finetune.epochs", "polish.joint.epochs"), self.training),
-            **dict.fromkeys(("sensitivity.evaluations", "sensitivity.validate_subnets"), self.evaluations),
-            "search.evaluations": self.evaluations,
+            **dict.fromkeys(("sensitivity.evaluations", "search.evaluations"), self.evaluations),
             "search.candidates": self.candidates,
             **dict.fromkeys(("device.min_minutes", "validate.subnets"), self.measuring),
+            "sensitivity.validate_subnets": self.measuring,
             **dict.fromkeys(("validate.rounds", "confirm.rounds", "measure.rounds"), self.measuring),
         }
         for key, factor in factors.items():
