@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from autotailor.commands.terminal import terminal
-from autotailor.ir.alternatives.alternative import alternatives
+from autotailor.ir.alternatives.alternative import of_maps
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.dimensions.dimension import RESOLUTION, Kernel
 from autotailor.ir.errors import printable
@@ -79,7 +79,7 @@ def _alternatives_note(net: SuperNet) -> str:
     asked = (net.space_config or {}).get("alternatives") or {}
     counts = {
         kind: sum(any(each.fits(net.original, node) for node in block.nodes) for block in net.blocks)
-        for kind, each in alternatives().items()
+        for kind, each in of_maps().items()
         if kind not in asked and "blocks" not in asked
     }
     said = _names(f"{kind} for {count} of {len(net.blocks)} blocks" for kind, count in counts.items() if count)
