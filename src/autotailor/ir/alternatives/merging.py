@@ -13,6 +13,7 @@ merge where their last map is followed by nothing but BatchNorm, a bias, sums an
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -150,27 +151,23 @@ def find_merges(
     chosen = tuple(blocks[first : first + spared + 1])
     if len(chosen) <= spared:
         return None
-    if reason := _apart(graph, chosen):
-        return Merge(chosen, None, reason)
     dimensions, ends = propagation.dimensions, (chosen[0].input, chosen[-1].output)
     wanted = [dimensions[name] for name in ends]
-    model = next((b for b in chosen if [dimensions[name] for name in (b.input, b.output)] == wanted), None)
-    reason = (
-        f"none of {_names(chosen)} has the shapes of both ends"
-        if model is None
-        else _unfit(graph, propagation, model, chosen[-1])
-    )
+    fitting = (block for block in chosen if [dimensions[name] for name in (block.input, block.output)] == wanted)
+    model = next(fitting, None)
+    if not all(_follows(graph, *pair) for pair in itertools.pairwise(chosen)):
+        return Merge(chosen, None, "its blocks are not all that follows one another")
+    if model is None:
+        return Merge(chosen, None, "none of its blocks has the shapes of both ends")
+    reason = _unfit(graph, propagation, model, chosen[-1])
     return Merge(chosen, None if reason else model, reason)
 
 
-def _apart(graph: Graph, chosen: Sequence[Block]) -> str:
-    """Why blocks do not follow one another; empty where they do."""
-    for block, following in zip(chosen, chosen[1:], strict=False):
-        names = {node.name for node in following.nodes}
-        read = {node.name for node in graph.consumers.get(block.output, ())}
-        if block.output != following.input or block.output == graph.output or not read <= names:
-            return f"{following.name} is not all that follows {block.name}"
-    return ""
+def _follows(graph: Graph, block: Block, following: Block) -> bool:
+    """Whether nothing but a block reads what another block writes."""
+    read = {node.name for node in graph.consumers.get(block.output, ())}
+    alone = block.output == following.input and block.output != graph.output
+    return alone and read <= {node.name for node in following.nodes}
 
 
 def _unfit(graph: Graph, propagation: Propagation, model: Block, last: Block) -> str:
@@ -178,20 +175,16 @@ def _unfit(graph: Graph, propagation: Propagation, model: Block, last: Block) ->
     static = {part.node for part in propagation.static}
     written = {name for node in model.nodes for name in node.outputs}
     read = {name for node in model.nodes for name in graph.activations(node)}
-    if static & {node.name for node in model.nodes}:
-        return f"a part of {model.name} is static"
-    if not read - written <= {model.input}:
-        return f"{model.name} reads more than the block before it"
     ending = ending_of(graph, model.nodes, model.output)
+    if static & {node.name for node in model.nodes}:
+        return "a part of the block that fits its ends is static"
+    if not read - written <= {model.input}:
+        return "the block that fits its ends reads more than the block before it"
     if ending is None:
-        return f"{model.name} does not end in a map that can be solved"
+        return "the block that fits its ends ends in no map that can be solved"
     if activations_behind(graph, last.output)[0] != ending.activations:
-        return f"{model.name} and {last.name} end in different activation functions"
+        return "its last block ends in other activation functions than the block that fits its ends"
     return ""
-
-
-def _names(chosen: Sequence[Block]) -> str:
-    return f"{chosen[0].name} to {chosen[-1].name}"
 
 
 def merged(graph: Graph, given: Graph, merges: Collection[Merge]) -> Graph:
