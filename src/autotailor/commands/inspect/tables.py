@@ -96,7 +96,9 @@ def _alternatives_note(net: SuperNet) -> str:
 def _merges(net: SuperNet) -> list[tuple[str, str, str]]:
     """First block of each range that merges, or could if it were not for a reason; the choice; the reason."""
     blocks = find_blocks(net.original, net.propagation)
-    ranges = ((b.name, find_merges(net.original, net.propagation, blocks, i, n)) for i, b in enumerate(blocks) for n in SPANS)
+    ranges = (
+        (b.name, find_merges(net.original, net.propagation, blocks, i, n)) for i, b in enumerate(blocks) for n in SPANS
+    )
     return [(name, merge.choice, merge.reason) for name, merge in ranges if merge is not None]
 
 

@@ -1,14 +1,15 @@
-"""Merged blocks: one block in place of two or three that follow one another (AdaptiveNet, section 4.1).
+r"""Merged blocks: one block in place of two or three that follow one another (AdaptiveNet, section 4.1).
 
 The merged block is a copy of the first block of the range whose ends have the dimensions of the ends of the range, and
 so the stride and the widths of the range. The copy reads what the first block of the range reads. A junction behind the
 last block takes the copy or the blocks::
 
-    x -> block 3 -> block 4 -> block 5 -> y:apart -------\\
+    x -> block 3 -> block 4 -> block 5 -> y:apart -------\
     x -> block 3, a copy --------> y:block3.merged.2 -- Junction -> y
 
-Every weight of a copy has a name of its own. The last map of a copy is solved in closed form (``Ending``), and so blocks
-merge where their last map is followed by nothing but BatchNorm, a bias, sums and activation functions.
+Every weight of a copy has a name of its own. The last map of a copy is solved in closed form (``Ending``). Blocks
+therefore merge where nothing but BatchNorm, a bias, sums and activation functions stand behind their last map. Where no
+block of a range has the dimensions of both ends, because two of them change the shape, the blocks stay as they are.
 """
 
 from __future__ import annotations

@@ -185,7 +185,9 @@ def test_what_is_there_only_under_some_choices_has_a_gate_that_says_so(net: Supe
         ({"low_rank": [0.5, 1.5]}, r"expected a list of shares between 0 and 1"),
         ({"low_rank": "0.5"}, r"expected a list of shares between 0 and 1"),
         ({"depthwise": [1]}, r"alternatives.depthwise: expected true or false, not \[1\]"),
-        ({"tucker": True}, r"no kind is called 'tucker'; known are \['depthwise', 'low_rank'\]"),
+        ({"merged": [3]}, r"alternatives.merged: expected a list of the numbers of blocks that one spares, 1 or 2"),
+        ({"merged": True}, r"alternatives.merged: expected a list"),
+        ({"tucker": True}, r"no kind is called 'tucker'; known are \['depthwise', 'low_rank', 'merged'\]"),
         (["low_rank"], r"space.alternatives: expected names with their choices"),
     ],
 )

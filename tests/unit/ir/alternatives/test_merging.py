@@ -52,7 +52,7 @@ def merging(network: nn.Module, **space: object) -> autotailor.SuperNet:
 def test_subnets_are_counted_as_chains_of_merged_blocks(
     stages: tuple[int, ...], alternatives: dict[str, object], count: int
 ) -> None:
-    """AdaptiveNet, section 7.2: f(n) = w f(n - 1) + f(n - 2) + f(n - 3) with w ways to keep a block; ResNet50 has 16."""
+    """AdaptiveNet, section 7.2: f(n) = w f(n - 1) + f(n - 2) + f(n - 3) with w ways to keep a block; ResNet50: 16."""
     net = merging(Chain(stages), alternatives=alternatives)
     assert net.space.num_distinct == count
     if count < 10:
@@ -119,7 +119,9 @@ def test_what_a_merged_block_leaves_out_says_nothing() -> None:
         assert one.transform(Modification(name, 0.25)) == one
     assert one.transform(Modification("block4.operator", "merged:1")) == one
     assert one.transform(Modification("block2.expand_ratio", 0.25)) != one
-    macs, parameters = (metric.predict([one.to_array(), net.largest().to_array()]) for metric in (net.macs(), net.parameters()))
+    macs, parameters = (
+        metric.predict([one.to_array(), net.largest().to_array()]) for metric in (net.macs(), net.parameters())
+    )
     assert macs[0] < macs[1]
     assert parameters[0] < parameters[1]
 

@@ -21,11 +21,13 @@ class Sums:
     totals: list[Tensor] = field(default_factory=list)
 
     def add(self, samples: int, *terms: Tensor) -> None:
+        """Adds the sums of some more samples, always in the same order."""
         self.samples += samples
         new = [term.double().cpu() for term in terms]
         self.totals = [a + b for a, b in zip(self.totals, new, strict=True)] if self.totals else new
 
     def means(self) -> list[Array]:
+        """The sums, each over the number of samples."""
         return [(total / self.samples).numpy() for total in self.totals]
 
 
@@ -86,7 +88,7 @@ class ResponseSums:
                 found |= fit.alternative.solve(self._graph, fit.node, fit.branch, self._responses(fit, target, ridge))
         return found
 
-    def _responses(self, fit: _Fit, target: _Sums, ridge: float) -> Responses:
+    def _responses(self, fit: _Fit, target: Sums, ridge: float) -> Responses:
         mean, square = target.means()
         if not fit.alternative.fits_features:
             return Responses(mean, square)
