@@ -60,7 +60,6 @@ class Ending:
     Attributes:
         activations: kinds and attributes of the activation functions, the last first.
         before: the tensor in front of them.
-        added: tensors that the sums add to what the map says.
         norm: the BatchNorm behind the map, if there is one.
         bias: name of the map's bias; empty where nothing is added that does not depend on the image.
         map: the last map.
@@ -68,7 +67,6 @@ class Ending:
 
     activations: tuple[tuple[str, object], ...]
     before: str
-    added: tuple[str, ...]
     norm: Node | None
     bias: str
     map: Node
@@ -98,11 +96,10 @@ def ending_of(graph: Graph, nodes: Sequence[Node], output: str) -> Ending | None
     """
     own = {name: node for node in nodes for name in node.outputs}
     activations, before = activations_behind(graph, output)
-    added, tensor, bias, norm = list[str](), before, "", None
+    tensor, bias, norm = before, "", None
     node, behind = own.get(tensor), list[Node]()
     while node is not None and node.kind == "Add" and len(set(graph.activations(node))) == 2:
-        tensor, other = sorted(graph.activations(node), key=lambda name: -len(_behind(own, name)))
-        added.append(other)
+        tensor = max(graph.activations(node), key=lambda name: len(_behind(own, name)))
         node = own.get(tensor)
     if node is not None and node.kind == "BatchNormalization":
         behind, norm, node = [node], node, own.get(node.inputs[0])
@@ -115,7 +112,7 @@ def ending_of(graph: Graph, nodes: Sequence[Node], output: str) -> Ending | None
     if any(graph.uses[name] != 1 for name in inner):
         return None
     bias = bias or (node.inputs[2] if len(node.inputs) > 2 else "")
-    return Ending(activations, before, tuple(added), norm, bias, node)
+    return Ending(activations, before, norm, bias, node)
 
 
 def _behind(own: Mapping[str, Node], tensor: str) -> set[str]:

@@ -1,19 +1,20 @@
 """Solves the last maps of merged blocks on pictures, in forward passes of the unmodified network.
 
 A merged block reads what the first of its blocks reads there, and its map is to say what the last of its blocks says in
-front of their activation functions. With f what the map reads, T what the last block says and a what sums add in the
-merged block,
+front of their activation functions. With f what the map reads, T what the last block says and C what the copy says,
 
-    W f + b  ~  T - a        (least squares over pixels and pictures).
+    D f + d  ~  T - C        (least squares over pixels and pictures, with D near to zero),
 
-BatchNorm inside a merged block takes on the statistics of what it meets. BatchNorm behind the map has the statistics of
-W f, and gain and shift with which it adds b and nothing else, so that recalibration leaves it as it is.
+the map becomes that of the copy and D: with few pictures the merged block stays near to the copy, which already keeps
+much where blocks are residual. BatchNorm inside the block takes on the statistics of what it meets. BatchNorm behind
+the map has the statistics of what the new map says, and gain and shift with which it adds a bias and nothing else, so
+that recalibration leaves it as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch.nn.functional as F
@@ -32,6 +33,9 @@ from autotailor.ir.operators.windows.window import window_attributes
 POSITIONS = 16
 """Rows, and columns, of a map at which what a kernel of several pixels reads is read; more say the same."""
 
+CONSTANT = 1e-5
+"""A feature whose deviation is a smaller share of the largest one says nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
@@ -49,8 +53,8 @@ class _Fit:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The tensors that the solution follows from."""
-        return (self.ending.map.inputs[0], self.target, *self.ending.added)
+        """The tensors that the solution follows from: what the map reads, T and C."""
+        return (self.ending.map.inputs[0], self.target, self.ending.before)
 
 
 class MergeSums:
@@ -66,10 +70,10 @@ class MergeSums:
         norms: list[Node] = []
         for junction in merge_junctions(graph):
             copies = branch(graph, junction, 1)
-            norms += [node for node in copies if node.kind == NORMALISATION]
             ending = ending_of(graph, copies, junction.inputs[1])
             assert ending is not None  # only such blocks are merged
             target = activations_behind(graph, _first(graph, junction))[1]
+            norms += [node for node in copies if node.kind == NORMALISATION and node != ending.norm]
             self._fits[junction.name] = _Fit(ending, target)
         self.norms = {node.name: node for node in norms}
         self.statistics = Collector()
@@ -80,11 +84,9 @@ class MergeSums:
         """Holds what a node is about to read, as far as it is asked for, and adds it where a merged block ends."""
         self._held.update((name, values[name]) for name in node.inputs if name in self._wanted)
         if (fit := self._fits.get(node.name)) is not None:
-            f, map_ = self._held.pop(fit.ending.map.inputs[0]), fit.ending.map
-            y = self._held[fit.target]
-            for name in fit.ending.added:
-                y = y - self._held[name]
-            f, y = self._read(map_, f), self._said(map_, y)
+            read, target, said = (self._held[name] for name in fit.reads)
+            f, y = self._read(fit.ending.map, read), self._said(fit.ending.map, target - said)
+            self._held.pop(fit.reads[0])
             fit.sums.add(len(f), y.sum(0), y.T @ y, f.sum(0), f.T @ f, f.T @ y)
 
     def forget(self) -> None:
@@ -142,21 +144,37 @@ def _steps(node: Node, graph: Graph, shape: Sequence[int]) -> list[int]:
 
 def _solved(graph: Graph, fit: _Fit, ridge: float) -> dict[str, Array]:
     """Weights of the last map of a merged block, and of the BatchNorm or bias behind the map."""
-    ending, weight = fit.ending, graph.weights[fit.ending.map.inputs[1]]
-    mean, square, *features = fit.sums.means()
-    share = ridge_share(ridge, len(features[0]), fit.sums.samples)
-    responses = Responses(mean, square, (features[0], features[1], features[2]), share)
+    ending, weight = fit.ending, graph.weights[fit.ending.map.inputs[1]].astype(np.float64)
+    wanted, square, mean, second, product = fit.sums.means()
     if ending.norm is None and not ending.bias:  # the map goes through the origin
-        responses = replace(responses, mean=0 * mean, features=(0 * features[0], features[1], features[2]))
-    solved, bias = least_squares(responses)
-    shaped = solved.reshape(weight.shape) if reading_axis(ending.map) == 1 else solved.T
-    found = {ending.map.inputs[1]: np.ascontiguousarray(shaped)}
+        wanted, mean = 0 * wanted, 0 * mean
+    size = np.sqrt((np.diagonal(second) - mean**2).clip(min=0.0))
+    size = np.where(size > CONSTANT * size.max(), size, size.max() + np.finfo(np.float32).tiny)
+    features = (mean / size, second / np.outer(size, size), product / size[:, None])
+    share = ridge_share(ridge, len(mean), fit.sums.samples)
+    added, shift = least_squares(Responses(wanted, square, features, share))
+    scale, offset = _affine(graph, ending)
+    rows = weight.reshape(len(weight), -1) if reading_axis(ending.map) == 1 else weight.T
+    exact, bias = scale * rows + added / size, offset + shift
+    shaped = exact.reshape(weight.shape) if reading_axis(ending.map) == 1 else exact.T
+    found = {ending.map.inputs[1]: shaped}
     if ending.norm is None:
-        return found | ({ending.bias: bias} if ending.bias else {})
-    exact = solved.astype(np.float64)
-    said = exact @ features[0]
-    variance = np.einsum("of,fg,og->o", exact, features[1] - np.outer(features[0], features[0]), exact).clip(min=0.0)
-    gain = np.sqrt(variance + ending.norm.get("epsilon", EPSILON))
-    vectors = zip(ending.norm.inputs[1:], (gain, bias + said, said, variance), strict=True)
-    found |= {name: vector.astype(np.float32) for name, vector in vectors}
-    return found | ({ending.bias: np.zeros_like(bias)} if ending.bias else {})
+        found |= {ending.bias: bias} if ending.bias else {}
+    else:
+        said = exact @ mean
+        variance = np.einsum("of,fg,og->o", exact, second - np.outer(mean, mean), exact).clip(min=0.0)
+        gain = np.sqrt(variance + ending.norm.get("epsilon", EPSILON))
+        found |= dict(zip(ending.norm.inputs[1:], (gain, bias + said, said, variance), strict=True))
+        found |= {ending.bias: 0 * bias} if ending.bias else {}
+    return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in found.items()}
+
+
+def _affine(graph: Graph, ending: Ending) -> tuple[Array, Array]:
+    """What stands behind the map of a copy: a factor ``[out, 1]`` and a summand ``[out]``."""
+    channels = graph.weights[ending.map.inputs[1]].shape[0 if reading_axis(ending.map) == 1 else 1]
+    bias = graph.weights[ending.bias].astype(np.float64) if ending.bias else np.zeros(channels)
+    if ending.norm is None:
+        return np.ones((channels, 1)), bias
+    gain, shift, mean, variance = (graph.weights[name].astype(np.float64) for name in ending.norm.inputs[1:])
+    factor = gain / np.sqrt(variance + ending.norm.get("epsilon", EPSILON))
+    return factor[:, None], shift + factor * (bias - mean)
