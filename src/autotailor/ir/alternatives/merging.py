@@ -18,7 +18,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autotailor.ir.alternatives.alternative import dense
+from autotailor.ir.alternatives.alternative import Array, dense
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.graph import Graph, Node, Weights
 from autotailor.ir.junctions import JUNCTION, MERGED, ORIGINAL, OWNER, SOURCES, branch, junctions
@@ -104,7 +104,7 @@ def ending_of(graph: Graph, nodes: Sequence[Node], output: str) -> Ending | None
     if node is not None and node.kind == "BatchNormalization":
         behind, norm, node = [node], node, own.get(node.inputs[0])
     elif node is not None and node.kind == "Add" and (bias := _vector(graph, node)):
-        behind, node = [node], own.get(*graph.activations(node))
+        behind, node = [node], own.get(graph.activations(node)[0])
     weight = None if node is None else dense(graph, node)
     if node is None or weight is None or weight.ndim not in (2, 4) or (bias and node.kind != "MatMul"):
         return None
@@ -248,7 +248,7 @@ def merge_junctions(graph: Graph) -> tuple[Node, ...]:
 
 def copied_again(graph: Graph) -> Weights:
     """The weights of all copies, as the blocks have them now that were copied."""
-    found = {}
+    found: dict[str, Array] = {}
     for junction in merge_junctions(graph):
         end = f":{junction.name.removesuffix(_JUNCTION)}"
         names = (name for node in branch(graph, junction, 1) for name in node.inputs if name in graph.weights)

@@ -272,7 +272,8 @@ def _add_operator(
                 written = (atom for each in block.nodes if each.name == inner for atom in view.written(each))
                 draft.rules.update((atom, Listed(name, listed)) for atom in written)
     for other, gate in zip(following[1:], merging_gates(variable)[1:], strict=False):
-        draft.unmerged[other.name] = both(draft.unmerged.get(other.name), gate) or gate
+        earlier = draft.unmerged.get(other.name)
+        draft.unmerged[other.name] = gate if earlier is None else earlier & gate
     return variable
 
 

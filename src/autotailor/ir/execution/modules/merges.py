@@ -33,6 +33,9 @@ from autotailor.ir.operators.windows.window import window_attributes
 POSITIONS = 16
 """Rows, and columns, of a map at which what a kernel of several pixels reads is read; more say the same."""
 
+NEAR = 100.0
+"""So many times the ridge of other regressions holds D near to zero, because the pixels of a picture are alike. Of 1,
+10 and 100 times, 100 left a pretrained network nearest to itself on validation pictures (docs/design/closed-form.md)."""
 CONSTANT = 1e-5
 """A feature whose deviation is a smaller share of the largest one says nothing."""
 
@@ -151,7 +154,7 @@ def _solved(graph: Graph, fit: _Fit, ridge: float) -> dict[str, Array]:
     size = np.sqrt((np.diagonal(second) - mean**2).clip(min=0.0))
     size = np.where(size > CONSTANT * size.max(), size, size.max() + np.finfo(np.float32).tiny)
     features = (mean / size, second / np.outer(size, size), product / size[:, None])
-    share = ridge_share(ridge, len(mean), fit.sums.samples)
+    share = NEAR * ridge_share(ridge, len(mean), fit.sums.samples)
     added, shift = least_squares(Responses(wanted, square, features, share))
     scale, offset = _affine(graph, ending)
     rows = weight.reshape(len(weight), -1) if reading_axis(ending.map) == 1 else weight.T
