@@ -35,7 +35,7 @@ POSITIONS = 16
 
 NEAR = 100.0
 """So many times the ridge of other regressions holds D near to zero, because the pixels of a picture are alike. Of 1,
-10 and 100 times, 100 left a pretrained network nearest to itself on validation pictures (docs/design/closed-form.md)."""
+10 and 100 times, 100 left a pretrained network nearest to itself on unseen pictures (docs/design/closed-form.md)."""
 CONSTANT = 1e-5
 """A feature whose deviation is a smaller share of the largest one says nothing."""
 
