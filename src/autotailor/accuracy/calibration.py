@@ -9,6 +9,7 @@ from autotailor.accuracy.errors import AccuracyError
 from autotailor.compute.placement import CPU, device_of, put
 from autotailor.data.contract import check_images
 from autotailor.data.splits import DataSplits, sized
+from autotailor.ir.alternatives.merging import copied_again
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.batch_norm import adopt, normalisations, placeholders
 from autotailor.ir.execution.modules.elastic import ElasticModule
@@ -90,7 +91,8 @@ class Calibrator:
             return net
         statistics = self._collect(net.module().eval().to(device), net.largest(), stored=True)
         arrays = {name: (mean.cpu().numpy(), variance.cpu().numpy()) for name, (mean, variance) in statistics.items()}
-        return net.with_weights(adopt(net.graph, arrays, every=every).weights)
+        adopted = adopt(net.graph, arrays, every=every)
+        return net.with_weights({**adopted.weights, **copied_again(adopted)})
 
     @torch.no_grad()
     def _collect(self, module: ElasticModule, subnet: SubNet, stored: bool) -> Statistics:

@@ -18,7 +18,18 @@ from autotailor.ir.blocks.stage import Stage, find_stages
 from autotailor.ir.dimensions.dimension import Sizes
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node, Weights
-from autotailor.ir.junctions import JUNCTION, OPERATOR, ORIGINAL, branch, junctions, select, selected, source_of
+from autotailor.ir.junctions import (
+    JUNCTION,
+    OPERATOR,
+    ORIGINAL,
+    OWNER,
+    branch,
+    junctions,
+    select,
+    selected,
+    source_of,
+    span_of,
+)
 from autotailor.ir.moments import Moments, Reader, find_readers
 from autotailor.ir.propagation import Propagation, propagate
 from autotailor.ir.space.architecture import Architecture
@@ -108,6 +119,11 @@ class ElasticGraph:
         owners = {node.name: block.name for block in self.blocks for node in block.nodes}
         return {name: self.space.find(owners[name], OPERATOR) for name in self._joints}
 
+    @property
+    def joints(self) -> Iterable[Node]:
+        """The junctions, in topological order."""
+        return self._joints.values()
+
     @cached_property
     def _joints(self) -> Mapping[str, Node]:
         """The junctions by name."""
@@ -130,14 +146,34 @@ class ElasticGraph:
     def node_gates(self) -> Mapping[str, Gate]:
         """Node name to the gate that says whether the node is there: of its block, and of the alternatives it is in."""
         found = {n.name: self.gates[b.name] for b in self.blocks if b.name in self.gates for n in b.nodes}
+        for name, gate in self._unmerged.items():
+            found[name] = found[name] & gate if name in found else gate
         for name, when in self._presence.items():
             if isinstance(when, Gate):
                 found[name] = when & found[name] if name in found else when
         return found
 
     @cached_property
+    def _unmerged(self) -> Mapping[str, Gate]:
+        """Node of a block to the gate that is open where no merged block stands in for the block."""
+        choosing = {block.name: self.space.find(block.name, OPERATOR) for block in self.blocks}
+        ranges = [joint for joint in self.joints if joint.get(OWNER)]
+        copies = {node.name for joint in ranges for node in branch(self.graph, joint, 1)}
+        found: dict[str, Gate] = {}
+        for place, block in enumerate(self.blocks):
+            variable = choosing[block.name]
+            for further, gate in enumerate(merging_gates(variable) if variable is not None else ()):
+                for node in self.blocks[place + further].nodes:
+                    if node.name not in copies:
+                        found[node.name] = found[node.name] & gate if node.name in found else gate
+        return found
+
+    @cached_property
     def _presence(self) -> Mapping[str, Gate | bool]:
-        """Node name to where some junction's choice needs the node: always, never, or where a gate is open."""
+        """Node name to where some junction's choice needs the node: always, never, or where a gate is open.
+
+        A junction behind several blocks is read through: for these, ``_unmerged`` says where they are there.
+        """
         found: dict[str, Gate | bool] = {}
         for node in reversed(self.graph.nodes if self._joints else ()):
             when: Gate | bool = self.graph.output in node.outputs
@@ -152,7 +188,7 @@ class ElasticGraph:
         if reader.kind != JUNCTION:
             return True
         variable, position = self.operators[reader.name], reader.inputs.index(tensor)
-        if variable is None:
+        if variable is None or (position == 0 and reader.get(OWNER)):
             return position == 0
         table = np.array([source_of(reader, choice) == position for choice in variable.choices])
         return Gate.of((variable.name,), table).reduced
@@ -193,11 +229,18 @@ class ElasticGraph:
         }
 
 
+def merging_gates(variable: Variable) -> tuple[Gate, ...]:
+    """Gates of the block of a variable and of those behind it: closed where a choice merges them into one."""
+    spans = [span_of(choice) for choice in variable.choices]
+    tables = (np.array([span < max(1, further) for span in spans]) for further in range(max(spans) + 1))
+    return tuple(Gate.of((variable.name,), table) for table in tables if max(spans))
+
+
 def _with_alternatives(graph: Graph, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """The blocks of a graph with the nodes of their alternatives and with their junctions."""
     owners = {node.name: block.name for block in blocks for node in block.nodes}
     for joint in junctions(graph):
-        owner = owners[joint.name] = owners[graph.producers[joint.inputs[0]].name]
+        owner = owners[joint.name] = owners[joint.get(OWNER) or graph.producers[joint.inputs[0]].name]
         for position in range(1, len(joint.inputs)):
             owners.update((node.name, owner) for node in branch(graph, joint, position))
     return tuple(

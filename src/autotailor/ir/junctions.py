@@ -7,6 +7,9 @@ need not know which source it was::
 
     x -> Conv -> y:original ------------------\
     x -> Conv(rank) -> z -> Conv -> y:low_rank -- Junction -> y -> BatchNormalization
+
+Where a source stands in for several blocks (a merged block), the attribute ``owner`` names a node of the first of them,
+whose variable chooses. Where several such ranges end at one block, their junctions follow one another.
 """
 
 from __future__ import annotations
@@ -18,9 +21,13 @@ from autotailor.ir.graph import Graph, Node
 
 JUNCTION = "Junction"
 SOURCES = "sources"
-"""The attribute of a junction with the kind of alternative that each input comes from."""
+"""The attribute of a junction with the kind of alternative, or the choice, that each input comes from."""
 OPERATOR = "operator"
 """The kind of the variables that choose among the alternatives of a block."""
+OWNER = "owner"
+"""The attribute of a junction behind several blocks with the name of a node of the first of them."""
+MERGED = "merged"
+"""The kind of alternative that stands in for several blocks; its parameter says for how many more than one."""
 ORIGINAL = "original"
 """The choice of the network as it was given, and the kind of a junction's first source."""
 
@@ -35,6 +42,11 @@ def kind_of(choice: object) -> str:
     return choice.partition(":")[0] if isinstance(choice, str) else ""
 
 
+def span_of(choice: object) -> int:
+    """How many blocks behind its own a choice leaves out, because a merged block stands in for them as well."""
+    return int(str(choice).partition(":")[2]) if kind_of(choice) == MERGED else 0
+
+
 def source_of(junction: Node, choice: object) -> int:
     """The position of the input that a junction takes under a choice; the first where no alternative stands there.
 
@@ -42,8 +54,8 @@ def source_of(junction: Node, choice: object) -> int:
         junction: the node.
         choice: as the variable of its block has it.
     """
-    kind, kinds = kind_of(choice), junction.get(SOURCES)
-    return kinds.index(kind) if kind in kinds else 0
+    known = junction.get(SOURCES)
+    return next((known.index(name) for name in (choice, kind_of(choice)) if name in known), 0)
 
 
 def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
@@ -57,7 +69,9 @@ def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
     if not known:
         return graph.nodes
     sources = {node.name: node.inputs[taken.get(node.name, 0)] for node in known}
-    written = {sources[node.name]: node.outputs[0] for node in known}
+    written: dict[str, str] = {}
+    for node in reversed(known):  # junctions may follow one another
+        written[sources[node.name]] = written.get(node.outputs[0], node.outputs[0])
     needed, kept = {graph.output}, list[Node]()
     for node in reversed(graph.nodes):
         if needed.intersection(node.outputs):

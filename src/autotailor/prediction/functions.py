@@ -25,12 +25,13 @@ from functools import lru_cache
 import numpy as np
 
 from autotailor.ir.dimensions.dimension import RESOLUTION
-from autotailor.ir.space.gate import MOST_ENTRIES, both
+from autotailor.ir.space.gate import both
 from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space, Variable
 
 DROPS, DROPS_BY_RESOLUTION = "drops", "drops_by_resolution"
+MOST_GATED = 512  # joint choices of the variables in the gates of a pair
 DAMPING = 0.5  # of a contrast against the one with one change of direction less
 
 Function = tuple[Term, ...]
@@ -118,7 +119,7 @@ def _admitted(pair: tuple[Variable, Variable], scopes: Collection[frozenset[str]
     gates = [variable.gate for variable in pair if variable.gate is not None]
     sizes = {name: n for gate in gates for name, n in zip(gate.variables, gate.shape, strict=True)}
     scope = {pair[0].name, pair[1].name, *sizes}
-    return math.prod(sizes.values()) <= MOST_ENTRIES and any(scope <= each for each in scopes)
+    return math.prod(sizes.values()) <= MOST_GATED and any(scope <= each for each in scopes)
 
 
 def _has_resolution(pair: tuple[Variable, Variable]) -> bool:

@@ -64,7 +64,7 @@ def test_weights_in_closed_form_are_stored_once_for_each_choice() -> None:
 )
 def test_every_member_answers_as_the_supernet(tmp_path: Path, name: str) -> None:
     name, *words = name.split(", ")
-    net = supernet(name, {"low_rank": [0.5], "depthwise": True} if "alternatives" in words else None)
+    net = supernet(name, {"low_rank": [0.5], "depthwise": True, "merged": [1, 2]} if "alternatives" in words else None)
     net = in_closed_form(net) if "solved" in words else net
     found = [export(net, subnet, tmp_path / subnet.id) for subnet in some_subnets(net, 3)]
     document = write_pool(tmp_path / "pool", net, [(each, facts(i)) for i, each in enumerate(found)], ORIGIN)

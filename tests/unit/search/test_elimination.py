@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import networks
 
+import autotailor
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import canonical
@@ -79,6 +81,20 @@ def test_a_residual_space(residual_space, objectives_of) -> None:
     objectives = objectives_of(residual_space(2, 3, 1), seed=3)
     best, exact = brute_force_front(objectives), exact_front(objectives)
     assert len(best) > 20
+    np.testing.assert_allclose(exact.front.cost, best.cost, rtol=1e-12)
+    np.testing.assert_allclose(exact.front.accuracy, best.accuracy, rtol=1e-12)
+
+
+def test_a_space_of_merged_blocks() -> None:
+    """The gates of the operators behind one another are a chain, through which the exact front still finds its way."""
+    space = {"alternatives": {"merged": [1, 2]}, "blocks": {"Bottleneck": {"expand_ratio": [0.25, 0.5]}}}
+    net = autotailor.compile(networks.make("resnet"), space, resolution=32)
+    rng = np.random.default_rng(0)
+    terms = [Term((v.name,), -rng.random(len(v.choices)), v.gate) for v in net.space]
+    objectives = Objectives(Metric("accuracy", "%", net.space, tuple(terms), 90.0), net.macs())
+    best, exact = brute_force_front(objectives), exact_front(objectives)
+    assert any(str(c).startswith("merged") for subnet in best.subnets for c in subnet.assignment.values())
+    assert exact.slack == 0
     np.testing.assert_allclose(exact.front.cost, best.cost, rtol=1e-12)
     np.testing.assert_allclose(exact.front.accuracy, best.accuracy, rtol=1e-12)
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 NO_DATA = "# Data: `inspect --data FOLDER` adds a section for your pictures; or override it: overrides=[data=NAME]."
 SPACE = (
     "# depth: blocks removed from the end of a stage; width: ratios of a stage's width; blocks: by kind, or by",
-    "# the name of a single block; alternatives: what may stand in for the maps of blocks, such as",
-    "# {low_rank: [0.75, 0.5], depthwise: true}; skip: variables to leave out. What is not listed stays unmodified.",
+    "# the name of a single block; alternatives: what may stand in for maps and blocks, such as {low_rank: [0.75],",
+    "# depthwise: true, merged: [1, 2]}; skip: variables to leave out. What is not listed stays unmodified.",
 )
 
 

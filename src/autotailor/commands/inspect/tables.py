@@ -13,14 +13,19 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from autotailor.commands.terminal import terminal
-from autotailor.ir.alternatives.alternative import alternatives
+from autotailor.ir.alternatives.alternative import of_maps
+from autotailor.ir.alternatives.kinds.merged import SPANS
+from autotailor.ir.alternatives.merging import find_merges
 from autotailor.ir.blocks.block import Block
+from autotailor.ir.blocks.recognition import find_blocks
 from autotailor.ir.dimensions.dimension import RESOLUTION, Kernel
 from autotailor.ir.errors import printable
 from autotailor.ir.execution.batch_norm import KIND, biased_convolutions, placeholders
 from autotailor.ir.feature import Shape
+from autotailor.ir.junctions import MERGED, OPERATOR, span_of
 from autotailor.ir.metrics.elasticity import is_elastic, unmodified_values
 from autotailor.ir.propagation import StaticPart
+from autotailor.ir.proposal.request import SpaceRequest
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Choice, shown
@@ -68,7 +73,7 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
     console.print(_static_parts(net.static_parts) if net.static_parts else "Static parts: none.")
     if note := _alternatives_note(net):
         console.print(note, highlight=False)
-    for note in _kernel_notes(net):
+    for note in (*_merge_notes(net), *_kernel_notes(net)):
         console.print(note, highlight=False)
     if note := _folded_note(net):
         console.print(note, highlight=False)
@@ -79,11 +84,36 @@ def _alternatives_note(net: SuperNet) -> str:
     asked = (net.space_config or {}).get("alternatives") or {}
     counts = {
         kind: sum(any(each.fits(net.original, node) for node in block.nodes) for block in net.blocks)
-        for kind, each in alternatives().items()
+        for kind, each in of_maps().items()
         if kind not in asked and "blocks" not in asked
     }
+    if MERGED not in asked and "blocks" not in asked:
+        counts[MERGED] = len({block for block, _, reason in _merges(net) if not reason})
     said = _names(f"{kind} for {count} of {len(net.blocks)} blocks" for kind, count in counts.items() if count)
     return f"Alternatives that `space.alternatives` can ask for: {said}." if said else ""
+
+
+def _merges(net: SuperNet) -> list[tuple[str, str, str]]:
+    """First block of each range that merges, or could if it were not for a reason; the choice; the reason."""
+    blocks = find_blocks(net.original, net.propagation)
+    ranges = (
+        (b.name, find_merges(net.original, net.propagation, blocks, i, n)) for i, b in enumerate(blocks) for n in SPANS
+    )
+    return [(name, merge.choice, merge.reason) for name, merge in ranges if merge is not None]
+
+
+def _merge_notes(net: SuperNet) -> list[str]:
+    """Where merged blocks were asked for that are not in the space, one note for each choice and reason."""
+    request, kinds = SpaceRequest.from_config(net.space_config), {block.name: block.kind for block in net.blocks}
+    missing: dict[str, list[str]] = {}
+    for name, choice, reason in _merges(net) if request.alternatives else ():
+        variable = net.space.find(name, OPERATOR)
+        if choice in request.alternatives_of(name, kinds[name]).get(MERGED, ()) and (
+            variable is None or choice not in variable.choices
+        ):
+            reason = reason or "depth removes a later one of its blocks and not the first"
+            missing.setdefault(f"for {span_of(choice) + 1} blocks from %s on: {reason}", []).append(name)
+    return [f"No merged block {where % _names(names)}." for where, names in missing.items()]
 
 
 def _kernel_notes(net: SuperNet) -> list[str]:

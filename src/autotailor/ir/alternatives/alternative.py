@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -61,16 +61,14 @@ class Responses:
     ridge: float = 0.0
 
 
-class Alternative(ABC):
-    """Base of the kinds of alternatives.
+class Asked(ABC):
+    """Base of all that ``space.alternatives`` can ask for.
 
     Attributes:
         kind: how configurations and choices call it.
-        fits_features: whether ``solve`` needs the features that the last node of its branches reads.
     """
 
     kind: ClassVar[str]
-    fits_features: ClassVar[bool] = False
 
     @abstractmethod
     def choices(self, asked: object) -> tuple[str, ...]:
@@ -79,6 +77,16 @@ class Alternative(ABC):
         Raises:
             SpaceError: the value has another form.
         """
+
+
+class Alternative(Asked):
+    """Base of the kinds of alternatives that stand in for one map.
+
+    Attributes:
+        fits_features: whether ``solve`` needs the features that the last node of its branches reads.
+    """
+
+    fits_features: ClassVar[bool] = False
 
     @abstractmethod
     def fits(self, graph: Graph, node: Node) -> bool:
@@ -165,17 +173,18 @@ def rank_of(share: float, inputs: int, outputs: int) -> int:
     return min(round_width(share * even, 4 if even < 64 else 8), math.ceil(even))
 
 
-_alternatives: dict[str, Alternative] = {}
+_alternatives: dict[str, Asked] = {}
+SomeAsked = TypeVar("SomeAsked", bound=Asked)
 
 
-def register_alternative(alternative: type[Alternative]) -> type[Alternative]:
+def register_alternative(alternative: type[SomeAsked]) -> type[SomeAsked]:
     """Class decorator: makes a kind of alternative known.
 
     Raises:
         GraphError: the class is no alternative, lacks a method or its kind, or another one has this kind.
     """
     name = f"alternative {getattr(alternative, '__name__', alternative)!s}"
-    if not (isinstance(alternative, type) and issubclass(alternative, Alternative)):
+    if not (isinstance(alternative, type) and issubclass(alternative, Asked)):
         raise GraphError(f"{name}: expected a class that derives from Alternative")
     if missing := sorted(getattr(alternative, "__abstractmethods__", ())):
         raise GraphError(f"{name}: it lacks {' and '.join(missing)}; define what is missing")
@@ -188,7 +197,12 @@ def register_alternative(alternative: type[Alternative]) -> type[Alternative]:
     return alternative
 
 
-def alternatives() -> Mapping[str, Alternative]:
+def alternatives() -> Mapping[str, Asked]:
     """All kinds of alternatives by name."""
     importlib.import_module("autotailor.ir.alternatives.kinds")  # registers them; they import this module
     return _alternatives
+
+
+def of_maps() -> Mapping[str, Alternative]:
+    """The kinds of alternatives that stand in for one map, by name."""
+    return {kind: each for kind, each in alternatives().items() if isinstance(each, Alternative)}

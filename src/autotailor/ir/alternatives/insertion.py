@@ -1,14 +1,15 @@
-"""Puts alternatives beside the operators of blocks: branches, and junctions that take one of them."""
+"""Puts alternatives beside operators and ranges of blocks: branches, and junctions that take one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from autotailor.ir.alternatives.alternative import Branch, alternatives
+from autotailor.ir.alternatives.alternative import Branch, of_maps
+from autotailor.ir.alternatives.merging import find_merges, merged
 from autotailor.ir.blocks.recognition import find_blocks
 from autotailor.ir.graph import Graph, Node
-from autotailor.ir.junctions import JUNCTION, ORIGINAL, SOURCES, junctions
+from autotailor.ir.junctions import JUNCTION, MERGED, ORIGINAL, SOURCES, junctions, span_of
 from autotailor.ir.propagation import propagate
 
 Asked = Mapping[str, Sequence[str]]
@@ -26,9 +27,10 @@ def with_alternatives(graph: Graph, asked_of: Callable[[str, str], Asked]) -> Gr
         return graph
     propagation = propagate(graph)
     static = {part.node for part in propagation.static}
+    blocks = find_blocks(graph, propagation)
     asked = {
         node.name: asked_of(block.name, block.kind)
-        for block in find_blocks(graph, propagation)
+        for block in blocks
         for node in block.nodes
         if node.name not in static
     }
@@ -40,7 +42,13 @@ def with_alternatives(graph: Graph, asked_of: Callable[[str, str], Asked]) -> Gr
         for branch in branches.values():
             weights |= branch.weights
             shapes |= {**branch.shapes, original_of(node.outputs[0]): graph.shapes[node.outputs[0]]}
-    return replace(graph, nodes=tuple(nodes), weights=weights, shapes=shapes)
+    merges = (
+        find_merges(graph, propagation, blocks, first, span_of(choice))
+        for first, block in enumerate(blocks)
+        for choice in asked_of(block.name, block.kind).get(MERGED, ())
+    )
+    found = [merge for merge in merges if merge is not None and merge.model is not None]
+    return merged(replace(graph, nodes=tuple(nodes), weights=weights, shapes=shapes), graph, found)
 
 
 def original_of(tensor: str) -> str:
@@ -49,8 +57,9 @@ def original_of(tensor: str) -> str:
 
 
 def _branches(graph: Graph, node: Node, asked: Asked) -> dict[str, Branch]:
-    fitting = {kind: choices for kind, choices in asked.items() if alternatives()[kind].fits(graph, node)}
-    built = ((kind, alternatives()[kind].build(graph, node, choices)) for kind, choices in fitting.items())
+    maps = of_maps()
+    fitting = {kind: choices for kind, choices in asked.items() if kind in maps and maps[kind].fits(graph, node)}
+    built = ((kind, maps[kind].build(graph, node, choices)) for kind, choices in fitting.items())
     return {kind: branch for kind, branch in built if branch is not None}
 
 

@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from autotailor.ir.feature import freeze_attributes
 from autotailor.ir.graph import Graph, Node
+from autotailor.ir.junctions import select
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 
 KIND = "BatchNormalization"
@@ -87,7 +88,8 @@ def adopt(graph: Graph, statistics: Mapping[str, tuple[Array, Array]], *, every:
         every: also gives them to BatchNorm that is no placeholder.
     """
     weights: dict[str, Array] = {}
-    for node in normalisations(graph) if every else placeholders(graph):
+    given = {node.name for node in select(graph, {})}  # what no SubNet runs that was seen has no statistics
+    for node in (node for node in (normalisations(graph) if every else placeholders(graph)) if node.name in given):
         mean, variance = (np.asarray(vector, dtype=np.float64) for vector in statistics[node.name])
         gain, shift, old_mean, old_variance = (graph.weights[name].astype(np.float64) for name in node.inputs[1:])
         epsilon = node.get("epsilon", EPSILON)

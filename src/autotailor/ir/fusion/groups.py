@@ -2,7 +2,8 @@
 
 What fuses with an operator depends on who reads its result. An alternative changes that around its ends, and so the
 groups are found in the graph of each choice. Which choices matter to a group is found out by trying each alternative
-alone and each pair of alternatives of neighbouring blocks, because a kernel does not reach farther.
+alone and each pair of alternatives of neighbours, because a kernel does not reach farther. The neighbour of a merged
+block is the block behind all those that it stands in for.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import numpy as np
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
-from autotailor.ir.junctions import selected
+from autotailor.ir.junctions import OWNER, selected
 from autotailor.ir.pattern import find_matches
 from autotailor.ir.space.gate import Gate
+from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Choice, Variable
 
 
@@ -125,13 +127,21 @@ def find_groups(elastic: ElasticGraph, fusion: FusionRules) -> tuple[tuple[Fused
 
     The gate of the producer is left out. None stands for a group that is one wherever its producer is there.
     """
-    variables = [variable for variable in dict.fromkeys(elastic.operators.values()) if variable is not None]
+    variables = _in_order(elastic)
     if not variables:
         return tuple((group, None) for group in fuse(elastic.original, fusion))
     fused = _Fused(elastic, fusion)
     order = {node.name: position for position, node in enumerate(elastic.graph.nodes)}
     found = [each for name in sorted(fused.producers(variables), key=order.__getitem__) for each in fused.of(name)]
     return tuple(found)
+
+
+def _in_order(elastic: ElasticGraph) -> list[Variable]:
+    """The variables that choose among alternatives, in the order of the graph."""
+    position = {node.name: place for place, node in enumerate(elastic.graph.nodes)}
+    joints = [(position[node.get(OWNER) or node.name], elastic.operators[node.name]) for node in elastic.joints]
+    ordered = (variable for _, variable in sorted(joints, key=lambda each: each[0]))
+    return list(dict.fromkeys(variable for variable in ordered if variable is not None))
 
 
 class _Fused:
@@ -159,9 +169,16 @@ class _Fused:
         """Tries each choice alone, and the pairs of choices of neighbours; the names of all producers."""
         self._variables = {variable.name: variable for variable in variables}
         self._tried = [{}, *({v.name: choice} for v in variables for choice in v.choices)]
-        for one, other in itertools.pairwise(variables):
-            self._tried += [{one.name: a, other.name: b} for a in one.choices for b in other.choices]
+        for place, one in enumerate(variables):
+            for a in one.choices:
+                other = next((v for v in variables[place + 1 :] if self._matters(v, {one.name: a})), None)
+                if other is not None:
+                    self._tried += [{one.name: a, other.name: b} for b in other.choices]
         return set().union(*(self.under(choices) for choices in self._tried))
+
+    def _matters(self, variable: Variable, choices: Mapping[str, Choice]) -> bool:
+        """Whether a variable says something under choices of others, the rest at the original."""
+        return SubNet.from_assignment(self._elastic.space, choices).opens(variable.gate)
 
     def of(self, producer: str) -> Iterator[tuple[FusedGroup, Gate | None]]:
         """The groups of a producer with their gates."""
@@ -177,11 +194,12 @@ class _Fused:
             yield group, Gate.of(names, is_open)
 
     def _deciding(self, producer: str) -> tuple[str, ...]:
-        """The variables on whose choices it depends what runs with a producer, or whether the producer is there."""
+        """The variables on whose choices it depends what runs with a producer, where the producer is there."""
         found = set()
         for tried in self._tried:
             for name in tried:
                 others = {other: choice for other, choice in tried.items() if other != name}
-                if self.under(tried).get(producer) != self.under(others).get(producer):
+                both = (self.under(tried).get(producer), self.under(others).get(producer))
+                if None not in both and both[0] != both[1]:
                     found.add(name)
         return tuple(name for name in self._variables if name in found)

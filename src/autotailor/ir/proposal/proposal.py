@@ -7,16 +7,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
-from autotailor.ir.alternatives.alternative import alternatives
+from autotailor.ir.alternatives.alternative import of_maps
 from autotailor.ir.blocks.block import Block, View
 from autotailor.ir.blocks.handle import WIDTH, Handle
 from autotailor.ir.blocks.recognition import loose_nodes
 from autotailor.ir.blocks.stage import Stage
 from autotailor.ir.dimensions.dimension import RESOLUTION, Atom, Dimension, parts_of
-from autotailor.ir.elastic_graph import ElasticGraph
+from autotailor.ir.elastic_graph import ElasticGraph, merging_gates
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Node
-from autotailor.ir.junctions import JUNCTION, OPERATOR, ORIGINAL, SOURCES, kind_of, select, source_of
+from autotailor.ir.junctions import (
+    JUNCTION,
+    MERGED,
+    OPERATOR,
+    ORIGINAL,
+    OWNER,
+    SOURCES,
+    kind_of,
+    select,
+    source_of,
+    span_of,
+)
 from autotailor.ir.proposal.legality import check_enumerable, check_fit, enumerable, fitting, needs_of
 from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Listed, Scaled
@@ -32,20 +43,33 @@ _PROPOSED_RESOLUTIONS = (4 / 7, 5 / 7, 6 / 7, 1.0)
 
 @dataclass(eq=False)
 class _Draft:
-    """A space under construction."""
+    """A space under construction.
+
+    Attributes:
+        request: what is asked for.
+        variables: so far.
+        rules: of the sizes that the variables set.
+        gates: open where the depth of a stage leaves the block.
+        unmerged: open where no merged block that begins before the block stands in for it as well.
+    """
 
     request: SpaceRequest
     variables: list[Variable] = field(default_factory=list)
     rules: dict[Atom, AtomRule] = field(default_factory=dict)
     gates: dict[str, Gate] = field(default_factory=dict)
+    unmerged: dict[str, Gate] = field(default_factory=dict)
+
+    def gate(self, owner: str) -> Gate | None:
+        """Where a stage or block is there that owns a variable; None where that is always so."""
+        return both(self.gates.get(owner), self.unmerged.get(owner))
 
     def wants(self, owner: str, kind: str) -> bool:
         return not any(fnmatch(_name(owner, kind), pattern) for pattern in self.request.skip)
 
     def add(self, owner: str, kind: str, choices: Sequence[Choice], default: Choice, least: int = 0) -> str:
-        """Adds a variable, gated where its owner can be removed; returns the name of the variable."""
+        """Adds a variable, gated where its owner can be left out; returns the name of the variable."""
         name, ordered = _name(owner, kind), tuple(choices)
-        gate = self.gates.get(owner)
+        gate = self.gate(owner)
         self.variables.append(Variable(name, kind, ordered, ordered.index(default), gate, owner, least))
         return name
 
@@ -80,14 +104,14 @@ def _drafted(elastic: ElasticGraph, request: SpaceRequest) -> _Draft:
     """All variables that are asked for, in the order of the space: resolution, stem, stage by stage, head."""
     draft = _Draft(request)
     _add_resolution(draft, elastic)
-    widths = _stage_widths(elastic)
+    widths, kept = _stage_widths(elastic), _kept(draft, elastic.stages)
     _add_width(draft, STEM, widths[STEM])
     for stage in elastic.stages:
-        _add_depth(draft, stage)
+        _add_depth(draft, stage, kept)
         _add_width(draft, stage.name, widths[stage.name])
         for block in stage.blocks:
-            gate = draft.gates.get(block.name)
-            operator = _add_operator(draft, elastic, block)
+            gate = draft.gate(block.name)
+            operator = _add_operator(draft, elastic, block, kept)
             for kind in block.handles:
                 _add_handle(draft, block, kind)
             if operator is not None:
@@ -160,8 +184,8 @@ def _add_resolution(draft: _Draft, elastic: ElasticGraph) -> None:
         draft.rules[spatial[0]] = Fixed(draft.add("", RESOLUTION, choices, meta))
 
 
-def _add_depth(draft: _Draft, stage: Stage) -> None:
-    """Depth of a stage, where all its choices are legal, and the gates of the blocks that it can remove."""
+def _depths(draft: _Draft, stage: Stage) -> tuple[int, ...]:
+    """The choices of a stage's depth; none where not all of them are legal."""
     choices = choices_of(draft.request.depth, stage.name, tuple(range(min(3, len(stage.removable) + 1))))
     choices = tuple(sorted({0, *choices}))
     if max(choices) > len(stage.removable) and stage.name in (draft.request.depth or {}):
@@ -169,11 +193,26 @@ def _add_depth(draft: _Draft, stage: Stage) -> None:
             f"space.depth: of {stage.name} at most {len(stage.removable)} of {len(stage.blocks)} blocks can be removed"
             f"; asked for depth {list(choices)}"
         )
-    if len(choices) < 2 or max(choices) > len(stage.removable) or not draft.wants(stage.name, DEPTH):
-        return
-    name = draft.add(stage.name, DEPTH, choices, 0, len(choices) - 1)
-    for nth, block in enumerate(stage.removable[: max(choices)], 1):
-        draft.gates[block.name] = Gate((name,), tuple(removed < nth for removed in choices))
+    legal = len(choices) > 1 and max(choices) <= len(stage.removable) and draft.wants(stage.name, DEPTH)
+    return choices if legal else ()
+
+
+def _kept(draft: _Draft, stages: Sequence[Stage]) -> dict[str, tuple[str, tuple[bool, ...]]]:
+    """Each block that depth can remove: the name of its stage, and whether it is there under each choice."""
+    found = {}
+    for stage in stages:
+        choices = _depths(draft, stage)
+        for nth, block in enumerate(stage.removable[: max(choices, default=0)], 1):
+            found[block.name] = (stage.name, tuple(removed < nth for removed in choices))
+    return found
+
+
+def _add_depth(draft: _Draft, stage: Stage, kept: Mapping[str, tuple[str, tuple[bool, ...]]]) -> None:
+    """Depth of a stage, where all its choices are legal, and the gates of the blocks that it can remove."""
+    if choices := _depths(draft, stage):
+        name = draft.add(stage.name, DEPTH, choices, 0, len(choices) - 1)
+        for block in (block for block in stage.removable if block.name in kept):
+            draft.gates[block.name] = Gate((name,), kept[block.name][1])
 
 
 def _stage_widths(elastic: ElasticGraph) -> dict[str, dict[Atom, int]]:
@@ -212,22 +251,35 @@ def _joints(block: Block) -> list[Node]:
     return [node for node in block.nodes if node.kind == JUNCTION]
 
 
-def _add_operator(draft: _Draft, elastic: ElasticGraph, block: Block) -> Variable | None:
+def _add_operator(
+    draft: _Draft, elastic: ElasticGraph, block: Block, kept: Mapping[str, tuple[str, tuple[bool, ...]]]
+) -> Variable | None:
     """The variable that chooses among the alternatives of a block, and the ranks that its choices give."""
-    offered = {kind for node in _joints(block) for kind in node.get(SOURCES)}
     asked = draft.request.alternatives_of(block.name, block.kind)
-    choices = [choice for kind, own in asked.items() if kind in offered for choice in own]
+    offered = {source for node in _joints(block) for source in node.get(SOURCES)}
+    choices = [choice for own in asked.values() for choice in own if offered & {choice, kind_of(choice)}]
+    following = elastic.blocks[elastic.blocks.index(block) :]
+    choices = [choice for choice in choices if _stay_together(following[: span_of(choice) + 1], kept)]
     if not choices or not draft.wants(block.name, OPERATOR):
         return None
+    choices.sort(key=lambda choice: kind_of(choice) == MERGED)  # the last choice leaves least
     name = draft.add(block.name, OPERATOR, (ORIGINAL, *choices), ORIGINAL, len(choices))
-    view, original = View(elastic.graph, elastic.propagation), elastic.original
-    for joint in _joints(block):
+    view, original, variable = View(elastic.graph, elastic.propagation), elastic.original, draft.variables[-1]
+    for joint in (joint for joint in _joints(block) if not joint.get(OWNER)):
         node = original.producers[joint.outputs[0]]
-        for kind, own in asked.items():
-            for inner, listed in alternatives()[kind].sizes(original, node, own).items():
+        for kind, own in ((kind, own) for kind, own in asked.items() if kind in of_maps()):
+            for inner, listed in of_maps()[kind].sizes(original, node, own).items():
                 written = (atom for each in block.nodes if each.name == inner for atom in view.written(each))
                 draft.rules.update((atom, Listed(name, listed)) for atom in written)
-    return draft.variables[-1]
+    for other, gate in zip(following[1:], merging_gates(variable)[1:], strict=False):
+        earlier = draft.unmerged.get(other.name)
+        draft.unmerged[other.name] = gate if earlier is None else earlier & gate
+    return variable
+
+
+def _stay_together(blocks: Sequence[Block], kept: Mapping[str, tuple[str, tuple[bool, ...]]]) -> bool:
+    """Whether depth never removes one of some blocks and leaves the first, so that one block may stand in for all."""
+    return all(kept.get(block.name) in (None, kept.get(blocks[0].name)) for block in blocks)
 
 
 def _gate_handles(draft: _Draft, elastic: ElasticGraph, block: Block, operator: Variable, gate: Gate | None) -> None:
@@ -317,11 +369,14 @@ def _merge(architecture: Architecture) -> Architecture:
     """Merges choices that rounding made equal; a variable with one choice left is dropped."""
     merged: list[tuple[str, Choice, Choice]] = []
     variables: list[Variable] = []
+    listed = [rule for rule in architecture.rules.values() if isinstance(rule, Listed)]
+    sized = {"", *(kind_of(choice) for rule in listed for choice, _ in rule.listed)}
     for variable in architecture.space:
         kept: dict[tuple[object, ...], Choice] = {}
         for choice in sorted(variable.choices, key=lambda c: c != variable.choices[variable.default]):
             sizes = _sizes_of_choice(architecture, variable, choice)
-            key = (*sizes, kind_of(choice)) if sizes else (len(kept),)
+            kind = kind_of(choice)
+            key = (*sizes, kind if kind in sized else choice) if sizes else (len(kept),)
             if key in kept:
                 merged.append((variable.name, choice, kept[key]))
             else:

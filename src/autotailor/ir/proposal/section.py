@@ -111,7 +111,7 @@ def _alternatives(request: SpaceRequest) -> Section:
 def _asked(choices: Sequence[str]) -> Any:
     """What asks for choices of a kind of alternative: their parameters, or true where they have none."""
     parameters = [float(parameter) for _, _, parameter in (choice.partition(":") for choice in choices) if parameter]
-    return parameters or True
+    return [int(parameter) if parameter.is_integer() else parameter for parameter in parameters] or True
 
 
 def _most_common(wanted: Iterable[Choices]) -> Choices:

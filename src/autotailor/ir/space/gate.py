@@ -13,7 +13,7 @@ from autotailor.ir.errors import SpaceError
 
 Table = bool | tuple["Table", ...]
 
-MOST_ENTRIES = 512
+MOST_ENTRIES = 8192
 """A larger table would be no small one."""
 
 

@@ -111,6 +111,11 @@ def test_views_of_larger_tensors_count_whole(monkeypatch: pytest.MonkeyPatch) ->
         assert check_bits(net, subnets, memory, monkeypatch) <= memory
 
 
+def test_merged_blocks_are_shared_as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = autotailor.compile(networks.make("resnet"), {"alternatives": {"merged": [1, 2]}}, resolution=32)
+    check_bits(net, [net.largest(), net.smallest(), *some_subnets(net)], 2**30, monkeypatch)
+
+
 def test_what_subnets_share_is_computed_once(resnet_net: autotailor.SuperNet) -> None:
     base, space = resnet_net.largest(), resnet_net.space
     last = space.variables[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests import networks
 from torch import nn
 
 import autotailor
@@ -38,3 +39,26 @@ def test_a_kernel_that_cannot_shrink_has_its_reason(
     shown = " ".join(capsys.readouterr().out.split())
     assert said in shown
     assert bool(said) == ("No kernel_size" in shown)
+
+
+@pytest.mark.parametrize(
+    ("space", "notes"),
+    [
+        ({}, ["merged for 4 of 5 blocks."]),
+        (
+            {"alternatives": {"merged": [1, 2]}, "depth": {"stage1": [0], "stage2": [0, 1]}},
+            [
+                "No merged block for 3 blocks from block1 on: none of its blocks has the shapes of both ends.",
+                "No merged block for 3 blocks from block3 on: depth removes a later one of its blocks",
+                "No merged block for 2 blocks from block4 on: depth removes a later one of its blocks",
+            ],
+        ),
+    ],
+)
+def test_notes_say_where_blocks_merge_and_where_not(
+    space: dict[str, object], notes: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_inspection(autotailor.compile(networks.make("resnet"), space, resolution=32), proposed=False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert [note for note in notes if note not in shown] == []
+    assert shown.count("No merged block") == len(notes) * bool(space)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,14 +26,24 @@ from autotailor.profiling.runtimes.onnxruntime.fusion import ONNXRUNTIME_FUSION
 
 ASKED = {"low_rank": [0.5, 0.75], "depthwise": True}
 FUSIONS = [UNFUSED, NCNN_FUSION, ONNXRUNTIME_FUSION]
+MERGING = {"resnet": {"stage2": [0, 1]}, "mobilenet": {"stage1": [0]}, "transformer": {"stage1": [0, 2]}}
+"""Depths that leave something to merge: a merged block never stands in for one that depth removes alone."""
+
+
+def space_of(name: str) -> dict[str, object]:
+    """The space of a network, which is called ``NAME, merged`` where its blocks are to be merged."""
+    name, _, merged = name.partition(", ")
+    return {**networks.SPACES[name], **({"depth": MERGING[name]} if merged else {})}
 
 
 def compiled(name: str, asked: object = None) -> SuperNet:
-    space = {**networks.SPACES[name], "alternatives": ASKED if asked is None else asked}
+    name, _, merged = name.partition(", ")
+    asked = {"low_rank": [0.5], "merged": [1, 2]} if merged else ASKED if asked is None else asked
+    space = {**space_of(f"{name}, merged" if merged else name), "alternatives": asked}
     return autotailor.compile(networks.make(name), space, name=name, resolution=32)
 
 
-@pytest.fixture(scope="module", params=sorted(networks.SPACES))
+@pytest.fixture(scope="module", params=[*sorted(networks.SPACES), *(f"{name}, merged" for name in MERGING)])
 def net(request: pytest.FixtureRequest) -> SuperNet:
     return compiled(request.param)
 
@@ -48,13 +59,26 @@ def some(net: SuperNet, count: int = 12) -> list[SubNet]:
     ]
 
 
+def given_of(net: SuperNet) -> SuperNet:
+    """The same without alternatives."""
+    space = {key: value for key, value in (net.space_config or {}).items() if key != "alternatives"}
+    return autotailor.compile(networks.make(net.name), space, name=net.name, resolution=32)
+
+
 def test_the_largest_subnet_is_the_given_network(net: SuperNet) -> None:
-    given = autotailor.compile(networks.make(net.name), networks.SPACES[net.name], name=net.name, resolution=32)
+    given = given_of(net)
     image = torch.randn(2, *net.input_shape[1:])
     assert torch.equal(net.build(net.largest())(image), given.build(given.largest())(image))
-    assert [v for v in net.space if v.kind != "operator" and v.gate is None] == [
-        v for v in given.space if v.gate is None
+    assert [replace(v, gate=None) for v in net.space if v.kind != "operator"] == [
+        replace(v, gate=None) for v in given.space
     ]
+    asked = {name for v in net.space if v.gate is not None for name in v.gate.variables}
+    if not any(str(choice).startswith("merged") for v in net.space for choice in v.choices):
+        assert [v for v in net.space if v.kind != "operator" and v.gate is None] == [
+            v for v in given.space if v.gate is None
+        ]
+    else:
+        assert {v.owner for v in net.space if v.kind == "operator" and v.name in asked} >= {"block2"}
 
 
 def test_standalone_subnets_compute_what_the_supernet_computes(net: SuperNet) -> None:
@@ -81,8 +105,7 @@ def test_counts_of_weights_are_those_of_the_subnets_own_graphs(net: SuperNet) ->
         graph = net.slice(subnet)
         counted = sum(weight.size for weight in graph.weights.values() if weight.size > 1) / 1e6
         assert net.parameters().predict(subnet.to_array())[0] <= counted * (1 + 1e-9)
-    whole = net.parameters().predict(net.largest().to_array())[0]
-    given = autotailor.compile(networks.make(net.name), networks.SPACES[net.name], name=net.name, resolution=32)
+    whole, given = net.parameters().predict(net.largest().to_array())[0], given_of(net)
     assert whole == pytest.approx(given.parameters().predict(given.largest().to_array())[0])
 
 
@@ -93,7 +116,8 @@ def test_it_is_the_same_after_saving(net: SuperNet, tmp_path) -> None:
     subnet = some(net)[-1]
     image = torch.randn(1, 3, *[subnet.assignment.get("resolution", 32)] * 2)
     assert torch.equal(again.build(SubNet(again.space, subnet.indices))(image), net.build(subnet)(image))
-    assert again.space_section()["alternatives"] == {"low_rank": [0.75, 0.5], "depthwise": True}
+    asked = dict((net.space_config or {})["alternatives"])
+    assert again.space_section()["alternatives"] == {**asked, "low_rank": sorted(asked["low_rank"], reverse=True)}
 
 
 def test_a_space_without_the_variables_is_the_space_without_alternatives() -> None:
@@ -144,12 +168,14 @@ def test_ranks_are_prefixes_and_take_their_share_of_the_macs() -> None:
 
 def test_what_is_there_only_under_some_choices_has_a_gate_that_says_so(net: SuperNet) -> None:
     gates, operators = net.elastic.node_gates, {v.name for v in net.space if v.kind == "operator"}
-    chosen = {name for name, gate in gates.items() if operators & set(gate.variables)}
-    apart = {node.name for node in net.graph.nodes if ":low_rank." in node.name or ":depthwise." in node.name}
-    assert chosen == apart | {node.name for node in net.graph.nodes if node.outputs[0].endswith(f":{ORIGINAL}")}
+    if not any(str(choice).startswith("merged") for v in net.space for choice in v.choices):
+        chosen = {name for name, gate in gates.items() if operators & set(gate.variables)}
+        apart = {node.name for node in net.graph.nodes if ":low_rank." in node.name or ":depthwise." in node.name}
+        assert chosen == apart | {node.name for node in net.graph.nodes if node.outputs[0].endswith(f":{ORIGINAL}")}
+    present = [n for n in net.graph.nodes if n.kind != JUNCTION and n.name not in net.elastic.absent]
     for subnet in some(net):
         there = {node.name for node in net.slice(subnet).nodes}
-        assert there == {n.name for n in net.graph.nodes if n.kind != JUNCTION and subnet.opens(gates.get(n.name))}
+        assert there == {n.name for n in present if subnet.opens(gates.get(n.name))}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +185,9 @@ def test_what_is_there_only_under_some_choices_has_a_gate_that_says_so(net: Supe
         ({"low_rank": [0.5, 1.5]}, r"expected a list of shares between 0 and 1"),
         ({"low_rank": "0.5"}, r"expected a list of shares between 0 and 1"),
         ({"depthwise": [1]}, r"alternatives.depthwise: expected true or false, not \[1\]"),
-        ({"tucker": True}, r"no kind is called 'tucker'; known are \['depthwise', 'low_rank'\]"),
+        ({"merged": [3]}, r"alternatives.merged: expected a list of the numbers of blocks that one spares, 1 or 2"),
+        ({"merged": True}, r"alternatives.merged: expected a list"),
+        ({"tucker": True}, r"no kind is called 'tucker'; known are \['depthwise', 'low_rank', 'merged'\]"),
         (["low_rank"], r"space.alternatives: expected names with their choices"),
     ],
 )

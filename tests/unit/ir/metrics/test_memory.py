@@ -94,9 +94,14 @@ def test_it_is_what_walking_through_each_subnet_gives(network: type[nn.Module], 
         assert value == pytest.approx(expected + walked(net.slice(subnet), fusion, workspace), rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    "alternatives", [{"low_rank": [0.5], "depthwise": True}, {"merged": [1, 2], "depthwise": True}]
+)
 @pytest.mark.parametrize("fusion", [UNFUSED, NCNN], ids=lambda fusion: fusion.name)
-def test_it_is_that_of_the_alternatives_which_a_subnet_has(fusion: FusionRules) -> None:
-    asked = {**SPACES["resnet"], "alternatives": {"low_rank": [0.5], "depthwise": True}}
+def test_it_is_that_of_the_alternatives_which_a_subnet_has(
+    fusion: FusionRules, alternatives: dict[str, object]
+) -> None:
+    asked = {**SPACES["resnet"], "alternatives": alternatives}
     net = autotailor.compile(TinyResNet(), asked, resolution=32)
     subnets = some(net)
     predicted = net.peak_memory(fusion).predict(stack(subnets))

@@ -9,11 +9,15 @@ import torch
 import torch.nn.functional as F
 
 from autotailor.ir.elastic_graph import ElasticGraph
+from autotailor.ir.execution.modules.elastic import variance_and_mean
 from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.merges import MergeSums
 from autotailor.ir.execution.modules.responses import ResponseSums
+from autotailor.ir.execution.modules.statistics import unbias
 from autotailor.ir.execution.schedule import Schedule
 from autotailor.ir.graph import Node, Weights
 from autotailor.ir.moments import RIDGE, Moments, Reader, taps_of
+from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor
 
 POSITIONS = 12
@@ -37,7 +41,7 @@ class MomentCollector(GraphModule):
             axis = dimensions[reader.weight][2 if reader.depthwise else reader.axis]
             if changed & set(axis.atoms()):
                 self._readers.setdefault(reader.tensor, []).append(reader)
-        self._responses = ResponseSums(elastic)
+        self._responses, self._merges = ResponseSums(elastic), MergeSums(elastic.graph)
         self._sums: dict[str, Tensor] = {}
         self._samples: dict[str, int] = {}
 
@@ -50,7 +54,22 @@ class MomentCollector(GraphModule):
             if reader.weight == node.inputs[1]:
                 self._add(reader, values[reader.tensor])
         self._responses.see(node, values)
+        self._merges.see(node, values)
         return super()._run(node, values)
+
+    def normalise(self, node: Node, arguments: list[Any]) -> Tensor:
+        """BatchNorm with its stored statistics; inside merged blocks with those of the batch, which are kept."""
+        if node.name not in self._merges.norms:
+            return super().normalise(node, arguments)
+        x, gain, shift = arguments[:3]
+        variance, mean = variance_and_mean(x, [0, *range(2, x.ndim)])
+        self._merges.statistics.add(node.name, mean, variance * unbias(x))
+        return F.batch_norm(x, mean, variance, gain, shift, False, 0.0, node.get("epsilon", EPSILON))
+
+    def forward(self, x: Tensor) -> Tensor:
+        said = super().forward(x)
+        self._merges.forget()
+        return said
 
     def _add(self, reader: Reader, x: Tensor) -> None:
         key = reader.weight if reader.depthwise else reader.tensor
@@ -74,7 +93,7 @@ class MomentCollector(GraphModule):
 
     def alternatives(self, ridge: float = RIDGE) -> Weights:
         """Weights of all alternatives, nearest to the unmodified network on the images so far."""
-        return self._responses.solved(ridge)
+        return {**self._responses.solved(ridge), **self._merges.solved(ridge)}
 
     def moments(self, ridge: float = RIDGE) -> Moments:
         """The moments of the images so far."""

@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autotailor.ir.alternatives.alternative import Alternative, Array, Responses, alternatives
+from autotailor.ir.alternatives.alternative import Alternative, Array, Responses, of_maps
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.graph import Node, Weights
-from autotailor.ir.junctions import JUNCTION, SOURCES, branch, junctions
+from autotailor.ir.junctions import JUNCTION, OWNER, SOURCES, branch, junctions
 from autotailor.ir.moments import ridge_share
 from autotailor.ir.operators.rule import Tensor
 
 
 @dataclass(eq=False)
-class _Sums:
+class Sums:
     """Sums over samples: of values, and of their products."""
 
     samples: int = 0
     totals: list[Tensor] = field(default_factory=list)
 
     def add(self, samples: int, *terms: Tensor) -> None:
+        """Adds the sums of some more samples, always in the same order."""
         self.samples += samples
         new = [term.double().cpu() for term in terms]
         self.totals = [a + b for a, b in zip(self.totals, new, strict=True)] if self.totals else new
 
     def means(self) -> list[Array]:
+        """The sums, each over the number of samples."""
         return [(total / self.samples).numpy() for total in self.totals]
 
 
@@ -56,12 +58,12 @@ class ResponseSums:
     def __init__(self, elastic: ElasticGraph) -> None:
         self._graph = elastic.graph
         self._fits = tuple(_fits(elastic))
-        self._targets = {fit.target: _Sums() for fit in self._fits}
-        self._features = {fit.branch[-1].name: (fit, _Sums()) for fit in self._fits if fit.alternative.fits_features}
+        self._targets = {fit.target: Sums() for fit in self._fits}
+        self._features = {fit.branch[-1].name: (fit, Sums()) for fit in self._fits if fit.alternative.fits_features}
 
     def see(self, node: Node, values: Mapping[str, Tensor]) -> None:
         """Adds what is known of a node that is about to run."""
-        if node.kind == JUNCTION:
+        if node.kind == JUNCTION and node.inputs[0] in self._targets:
             target = node.inputs[0]
             y = self._rows(self._graph.producers[target], values[target])
             self._targets[target].add(len(y), y.sum(0), y.T @ y)
@@ -86,7 +88,7 @@ class ResponseSums:
                 found |= fit.alternative.solve(self._graph, fit.node, fit.branch, self._responses(fit, target, ridge))
         return found
 
-    def _responses(self, fit: _Fit, target: _Sums, ridge: float) -> Responses:
+    def _responses(self, fit: _Fit, target: Sums, ridge: float) -> Responses:
         mean, square = target.means()
         if not fit.alternative.fits_features:
             return Responses(mean, square)
@@ -98,9 +100,9 @@ class ResponseSums:
 
 def _fits(elastic: ElasticGraph) -> list[_Fit]:
     graph, found = elastic.graph, []
-    for junction in junctions(graph):
+    for junction in (junction for junction in junctions(graph) if not junction.get(OWNER)):
         kinds: Sequence[str] = junction.get(SOURCES)
         node = elastic.original.producers[junction.outputs[0]]
         for position, kind in enumerate(kinds[1:], 1):
-            found.append(_Fit(alternatives()[kind], junction.inputs[0], node, branch(graph, junction, position)))
+            found.append(_Fit(of_maps()[kind], junction.inputs[0], node, branch(graph, junction, position)))
     return found

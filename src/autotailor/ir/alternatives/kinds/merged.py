@@ -1,0 +1,27 @@
+"""One block in place of several that follow one another (AdaptiveNet, section 4.1; see ``alternatives/merging.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autotailor.ir.alternatives.alternative import Asked, register_alternative
+from autotailor.ir.errors import SpaceError
+from autotailor.ir.junctions import MERGED
+
+SPANS = (1, 2)
+"""How many blocks a merged block can spare; what depends on the choices of more blocks has too large a table."""
+
+
+@register_alternative
+class Merged(Asked):
+    """``merged: [1, 2]``: a block in place of two, and of three."""
+
+    kind = MERGED
+
+    def choices(self, asked: object) -> tuple[str, ...]:
+        if isinstance(asked, Sequence) and all(each in SPANS and not isinstance(each, bool) for each in asked):
+            return tuple(f"{MERGED}:{int(spared)}" for spared in sorted(set(asked)))
+        raise SpaceError(
+            f"space.alternatives.{MERGED}: expected a list of the numbers of blocks that one spares, "
+            f"{' or '.join(map(str, SPANS))}, such as {list(SPANS)}, not {asked!r}"
+        )

@@ -1,0 +1,256 @@
+r"""Merged blocks: one block in place of two or three that follow one another (AdaptiveNet, section 4.1).
+
+The merged block is a copy of the first block of the range whose ends have the dimensions of the ends of the range, and
+so the stride and the widths of the range. The copy reads what the first block of the range reads. A junction behind the
+last block takes the copy or the blocks::
+
+    x -> block 3 -> block 4 -> block 5 -> y:apart -------\
+    x -> block 3, a copy --------> y:block3.merged.2 -- Junction -> y
+
+Every weight of a copy has a name of its own. The last map of a copy is solved in closed form (``Ending``). Blocks
+therefore merge where nothing but BatchNorm, a bias, sums and activation functions stand behind their last map. Where no
+block of a range has the dimensions of both ends, because two of them change the shape, the blocks stay as they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from autotailor.ir.alternatives.alternative import Array, dense
+from autotailor.ir.blocks.block import Block
+from autotailor.ir.graph import Graph, Node, Weights
+from autotailor.ir.junctions import JUNCTION, MERGED, ORIGINAL, OWNER, SOURCES, branch, junctions
+from autotailor.ir.operators.rule import rules
+from autotailor.ir.propagation import Propagation
+
+_JUNCTION = ":junction"
+
+
+@dataclass(frozen=True, eq=False)
+class Merge:
+    """A range of blocks that one block may stand in for.
+
+    Attributes:
+        blocks: of the range.
+        model: the block of the range that is copied; None where the blocks cannot be merged.
+        reason: why they cannot; empty where they can.
+    """
+
+    blocks: tuple[Block, ...]
+    model: Block | None
+    reason: str = ""
+
+    @property
+    def choice(self) -> str:
+        """How the variable of the first block calls it."""
+        return f"{MERGED}:{len(self.blocks) - 1}"
+
+    @property
+    def name(self) -> str:
+        """What names of its nodes, tensors and weights end in."""
+        return f"{self.blocks[0].name}.{self.choice.replace(':', '.')}"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What a block ends in, from the back: activation functions, sums, BatchNorm or a bias, and a map.
+
+    Attributes:
+        activations: kinds and attributes of the activation functions, the last first.
+        before: the tensor in front of them.
+        norm: the BatchNorm behind the map, if there is one.
+        bias: name of the map's bias; empty where nothing is added that does not depend on the image.
+        map: the last map.
+    """
+
+    activations: tuple[tuple[str, object], ...]
+    before: str
+    norm: Node | None
+    bias: str
+    map: Node
+
+
+def activations_behind(graph: Graph, tensor: str) -> tuple[tuple[tuple[str, object], ...], str]:
+    """The activation functions that a tensor went through last, the last first, and the tensor in front of them."""
+    found: list[tuple[str, object]] = []
+    while (node := graph.producers.get(tensor)) is not None and _is_activation(node):
+        found.append((node.kind, node.attributes))
+        tensor = node.inputs[0]
+    return tuple(found), tensor
+
+
+def _is_activation(node: Node) -> bool:
+    rule = rules.find(node.kind)
+    return rule is not None and rule.elementwise and len(node.inputs) == 1
+
+
+def ending_of(graph: Graph, nodes: Sequence[Node], output: str) -> Ending | None:
+    """How some nodes of a graph end that write a tensor; None where they end otherwise.
+
+    Args:
+        graph: that the nodes are of.
+        nodes: of a block, in topological order.
+        output: that they write.
+    """
+    own = {name: node for node in nodes for name in node.outputs}
+    activations, before = activations_behind(graph, output)
+    tensor, bias, norm = before, "", None
+    node, behind = own.get(tensor), list[Node]()
+    while node is not None and node.kind == "Add" and len(set(graph.activations(node))) == 2:
+        tensor = max(graph.activations(node), key=lambda name: len(_behind(own, name)))
+        node = own.get(tensor)
+    if node is not None and node.kind == "BatchNormalization":
+        behind, norm, node = [node], node, own.get(node.inputs[0])
+    elif node is not None and node.kind == "Add" and (bias := _vector(graph, node)):
+        behind, node = [node], own.get(graph.activations(node)[0])
+    weight = None if node is None else dense(graph, node)
+    if node is None or weight is None or weight.ndim not in (2, 4) or (bias and node.kind != "MatMul"):
+        return None
+    inner = {name for each in (node, *behind) for name in each.outputs} - {before}
+    if any(graph.uses[name] != 1 for name in inner):
+        return None
+    bias = bias or (node.inputs[2] if len(node.inputs) > 2 else "")
+    return Ending(activations, before, norm, bias, node)
+
+
+def _behind(own: Mapping[str, Node], tensor: str) -> set[str]:
+    """Names of the nodes that a tensor follows from, among those that write some tensors."""
+    found: set[str] = set()
+    pending = [tensor]
+    while pending:
+        node = own.get(pending.pop())
+        if node is not None and node.name not in found:
+            found.add(node.name)
+            pending.extend(node.inputs)
+    return found
+
+
+def _vector(graph: Graph, node: Node) -> str:
+    """Name of the vector that a sum adds to each token; empty where it adds something else."""
+    names = [name for name in node.inputs if name in graph.weights and graph.weights[name].ndim == 1]
+    fits = names and graph.weights[names[0]].shape[0] == graph.shapes[node.outputs[0]][-1]
+    return names[0] if fits else ""
+
+
+def find_merges(
+    graph: Graph, propagation: Propagation, blocks: Sequence[Block], first: int, spared: int
+) -> Merge | None:
+    """The range of ``spared`` blocks behind the first one, and how it is merged; None where the network ends before.
+
+    Args:
+        graph: as it was given.
+        propagation: of the graph, or of one with alternatives of the same blocks.
+        blocks: of the graph.
+        first: place of the first block of the range.
+        spared: how many blocks are spared.
+    """
+    chosen = tuple(blocks[first : first + spared + 1])
+    if len(chosen) <= spared:
+        return None
+    dimensions, ends = propagation.dimensions, (chosen[0].input, chosen[-1].output)
+    wanted = [dimensions[name] for name in ends]
+    fitting = (block for block in chosen if [dimensions[name] for name in (block.input, block.output)] == wanted)
+    model = next(fitting, None)
+    if not all(_follows(graph, *pair) for pair in itertools.pairwise(chosen)):
+        return Merge(chosen, None, "its blocks are not all that follows one another")
+    if model is None:
+        return Merge(chosen, None, "none of its blocks has the shapes of both ends")
+    reason = _unfit(graph, propagation, model, chosen[-1])
+    return Merge(chosen, None if reason else model, reason)
+
+
+def _follows(graph: Graph, block: Block, following: Block) -> bool:
+    """Whether nothing but a block reads what another block writes."""
+    read = {node.name for node in graph.consumers.get(block.output, ())}
+    alone = block.output == following.input and block.output != graph.output
+    return alone and read <= {node.name for node in following.nodes}
+
+
+def _unfit(graph: Graph, propagation: Propagation, model: Block, last: Block) -> str:
+    """Why a copy of a block cannot stand in for blocks that end with the last one; empty where it can."""
+    static = {part.node for part in propagation.static}
+    written = {name for node in model.nodes for name in node.outputs}
+    read = {name for node in model.nodes for name in graph.activations(node)}
+    ending = ending_of(graph, model.nodes, model.output)
+    if static & {node.name for node in model.nodes}:
+        return "a part of the block that fits its ends is static"
+    if not read - written <= {model.input}:
+        return "the block that fits its ends reads more than the block before it"
+    if ending is None:
+        return "the block that fits its ends ends in no map that can be solved"
+    if activations_behind(graph, last.output)[0] != ending.activations:
+        return "its last block ends in other activation functions than the block that fits its ends"
+    return ""
+
+
+def merged(graph: Graph, given: Graph, merges: Collection[Merge]) -> Graph:
+    """A graph with blocks that may stand in for several.
+
+    Args:
+        graph: perhaps with alternatives of maps.
+        given: the same as it was given; the copies are made of its blocks.
+        merges: that are possible.
+    """
+    behind: dict[str, list[Merge]] = {}
+    for merge in sorted(merges, key=lambda each: len(each.blocks)):
+        behind.setdefault(merge.blocks[-1].output, []).append(merge)
+    nodes = [new for node in graph.nodes for new in _followed(node, behind.get(node.outputs[0], ()))]
+    renamed = [pair for merge in merges for pair in _renaming(merge).items()]
+    shapes = {new: given.shapes[old] for old, new in renamed if old in given.shapes}
+    shapes |= {name: given.shapes[output] for output, ending in behind.items() for name in _chain(output, ending)}
+    return replace(
+        graph,
+        nodes=tuple(nodes),
+        weights={**graph.weights, **{new: given.weights[old] for old, new in renamed if old in given.weights}},
+        shapes={**graph.shapes, **shapes},
+        parameters=graph.parameters | {new for old, new in renamed if old in graph.parameters},
+        buffers=graph.buffers | {new for old, new in renamed if old in graph.buffers},
+    )
+
+
+def _chain(output: str, merges: Sequence[Merge]) -> tuple[str, ...]:
+    """The tensor of the last block, and what the junction of each range that ends there writes."""
+    inner = (f"{output}:{merge.name}.apart" for merge in merges[:-1])
+    return (f"{output}:apart", *inner, output)
+
+
+def _followed(node: Node, merges: Sequence[Merge]) -> Iterator[Node]:
+    """A node, and behind it the copies and junctions of the ranges that end there."""
+    if not merges:
+        yield node
+        return
+    chain = _chain(node.outputs[0], merges)
+    yield replace(node, outputs=chain[:1])
+    for merge, before, after in zip(merges, chain[:-1], chain[1:], strict=True):
+        assert merge.model is not None
+        names = {merge.model.input: merge.blocks[0].input, **_renaming(merge)}
+        for each in merge.model.nodes:
+            inputs, outputs = (tuple(names.get(name, name) for name in own) for own in (each.inputs, each.outputs))
+            yield replace(each, name=f"{each.name}:{merge.name}", inputs=inputs, outputs=outputs)
+        sources = (before, names[merge.model.output])
+        attributes = ((OWNER, merge.blocks[0].nodes[0].name), (SOURCES, (ORIGINAL, merge.choice)))
+        yield Node(f"{merge.name}{_JUNCTION}", JUNCTION, sources, (after,), attributes)
+
+
+def _renaming(merge: Merge) -> dict[str, str]:
+    """Tensors and weights of the copied block to the copy's."""
+    assert merge.model is not None
+    names = {name for node in merge.model.nodes for name in (*node.inputs, *node.outputs) if name}
+    return {name: f"{name}:{merge.name}" for name in sorted(names - {merge.model.input})}
+
+
+def merge_junctions(graph: Graph) -> tuple[Node, ...]:
+    """The junctions behind ranges of blocks, in topological order."""
+    return tuple(node for node in junctions(graph) if node.get(OWNER))
+
+
+def copied_again(graph: Graph) -> Weights:
+    """The weights of all copies, as the blocks have them now that were copied."""
+    found: dict[str, Array] = {}
+    for junction in merge_junctions(graph):
+        end = f":{junction.name.removesuffix(_JUNCTION)}"
+        names = (name for node in branch(graph, junction, 1) for name in node.inputs if name in graph.weights)
+        found.update((name, graph.weights[name.removesuffix(end)]) for name in names)
+    return found
