@@ -138,9 +138,9 @@ class ElasticGraph:
     @cached_property
     def _presence(self) -> Mapping[str, Gate | bool]:
         """Node name to where some junction's choice needs the node: always, never, or where a gate is open."""
-        found: dict[str, Gate | bool] = {}
+        found, outputs = dict[str, Gate | bool](), set(self.graph.outputs)
         for node in reversed(self.graph.nodes if self._joints else ()):
-            when: Gate | bool = self.graph.output in node.outputs
+            when: Gate | bool = not outputs.isdisjoint(node.outputs)
             for output in node.outputs:
                 for reader in self.graph.consumers.get(output, ()):
                     when = either(when, together(found[reader.name], self._reads(reader, output)))

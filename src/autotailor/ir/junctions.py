@@ -47,7 +47,7 @@ def source_of(junction: Node, choice: object) -> int:
 
 
 def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
-    """The nodes of a graph without junctions that its output needs, in topological order.
+    """The nodes of a graph without junctions that its outputs need, in topological order.
 
     Args:
         graph: with junctions.
@@ -58,7 +58,7 @@ def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
         return graph.nodes
     sources = {node.name: node.inputs[taken.get(node.name, 0)] for node in known}
     written = {sources[node.name]: node.outputs[0] for node in known}
-    needed, kept = {graph.output}, list[Node]()
+    needed, kept = set(graph.outputs), list[Node]()
     for node in reversed(graph.nodes):
         if needed.intersection(node.outputs):
             needed.update((sources[node.name],) if node.kind == JUNCTION else node.inputs)

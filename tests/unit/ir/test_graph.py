@@ -23,7 +23,7 @@ def graph(*nodes: tuple[str, tuple[str, ...]], output: str = "", **weights: npt.
     made = tuple(Node(name, "Add", inputs, (name,)) for name, inputs in nodes)
     shapes = dict.fromkeys(["in", *(name for name, _ in nodes)], SHAPE)
     constants = {name: np.asarray(value, dtype=np.float32) for name, value in weights.items()}
-    return Graph("test", made, "in", output or made[-1].name, shapes, constants)
+    return Graph("test", made, "in", (output or made[-1].name,), shapes, constants)
 
 
 def test_a_node_that_reads_what_nothing_before_it_writes_is_named() -> None:
@@ -70,7 +70,7 @@ def test_post_dominators_are_the_first_nodes_on_every_path_to_the_output(found: 
 def test_what_is_described_is_restored() -> None:
     attributes = freeze_attributes({"pads": [0, 1], "mode": "reflect", "alpha": 0.5, "axis": -1})
     nodes = (Node("a", "Pad", ("in", "", "w"), ("a",), attributes), Node("b", "Relu", ("a",), ("b", "c")))
-    whole = Graph("test", nodes, "in", "c", dict.fromkeys(("in", "a", "b", "c"), SHAPE), {"w": np.ones(4)})
+    whole = Graph("test", nodes, "in", ("c",), dict.fromkeys(("in", "a", "b", "c"), SHAPE), {"w": np.ones(4)})
     again = Graph.restore(whole.describe(), whole.weights)
     assert (again.name, again.nodes, again.input, again.output, again.shapes) == (
         whole.name, whole.nodes, whole.input, whole.output, whole.shapes,

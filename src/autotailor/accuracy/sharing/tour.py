@@ -86,7 +86,7 @@ class _Batch:
         self._sized: dict[int, Tensor] = {}
         self.kept: dict[int, Values] = {}
 
-    def logits(self, visit: Visit, prepared: PreparedSubNet) -> Tensor:
+    def logits(self, visit: Visit, prepared: PreparedSubNet) -> Outputs:
         """Makes a visit with the SubNet that is active in the module."""
         schedule, position = prepared.schedule, visit.start
         values = dict(self.kept[position]) if position else {schedule.source: self._input(prepared)}

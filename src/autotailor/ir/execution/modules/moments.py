@@ -41,9 +41,9 @@ class MomentCollector(GraphModule):
         self._sums: dict[str, Tensor] = {}
         self._samples: dict[str, int] = {}
 
-    def _schedule(self, nodes: Iterable[Node], output: str) -> Schedule:
+    def _schedule(self, nodes: Iterable[Node], outputs: tuple[str, ...]) -> Schedule:
         """Node by node, because what a reader reads must not be hidden in a function of several nodes."""
-        return Schedule.of(self.graph, tuple(nodes), output)
+        return Schedule.of(self.graph, tuple(nodes), outputs)
 
     def _run(self, node: Node, values: Mapping[str, Tensor]) -> Any:
         for reader in self._readers.get(node.inputs[0], ()) if len(node.inputs) > 1 else ():
