@@ -35,7 +35,10 @@ class Heads(nn.Module):
     def forward(self, x: torch.Tensor) -> dict[str, list[torch.Tensor]]:
         maps = list(self.backbone(x).values())
         heads = {"scores": self.head.classification_head, "boxes": self.head.regression_head}
-        return {name: [part(each) for part, each in zip(head.module_list, maps)] for name, head in heads.items()}
+        return {
+            name: [part(each) for part, each in zip(head.module_list, maps, strict=True)]
+            for name, head in heads.items()
+        }
 
 
 def twice(before: int, after: int) -> nn.Module:
@@ -48,7 +51,7 @@ class UNet(nn.Module):
 
     def __init__(self, widths: tuple[int, ...] = (16, 32, 64)) -> None:
         super().__init__()
-        self.down = nn.ModuleList(twice(a, b) for a, b in zip((3, *widths), widths))
+        self.down = nn.ModuleList(twice(a, b) for a, b in zip((3, *widths[:-1]), widths, strict=True))
         self.middle = twice(widths[-1], 2 * widths[-1])
         self.up = nn.ModuleList(nn.ConvTranspose2d(2 * width, width, 2, 2) for width in reversed(widths))
         self.joined = nn.ModuleList(twice(2 * width, width) for width in reversed(widths))
@@ -60,7 +63,7 @@ class UNet(nn.Module):
             skips.append(stage(x))
             x = nn.functional.max_pool2d(skips[-1], 2)
         x = self.middle(x)
-        for up, joined in zip(self.up, self.joined):
+        for up, joined in zip(self.up, self.joined, strict=True):
             x = joined(torch.cat([skips.pop(), up(x)], 1))
         return self.last(x)
 
@@ -91,7 +94,7 @@ class Split(nn.Module):
 class Pan(nn.Module):
     """A YOLO-style network: a backbone, a neck that goes up and down again (PAN), and a head on each of three maps."""
 
-    def __init__(self, c: int = 16) -> None:
+    def __init__(self, c: int = 8) -> None:
         super().__init__()
         self.stem = nn.Sequential(convolution(3, c, 3, 2), convolution(c, 2 * c, 3, 2), Split(2 * c, 2 * c))
         self.three = nn.Sequential(convolution(2 * c, 4 * c, 3, 2), Split(4 * c, 4 * c, 2))
@@ -114,7 +117,7 @@ class Pan(nn.Module):
         maps = [self.up[1](torch.cat([larger(upper), three], 1))]
         maps.append(self.down[0](torch.cat([self.strided[0](maps[0]), upper], 1)))
         maps.append(self.down[1](torch.cat([self.strided[1](maps[1]), five], 1)))
-        return [head(each) for head, each in zip(self.heads, maps)]
+        return [head(each) for head, each in zip(self.heads, maps, strict=True)]
 
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], int, int]] = {
@@ -122,6 +125,6 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], int, int]] = {
     "deeplab": (deeplab, 64, 2),
     "ssdlite": (Heads, 96, 12),
     "unet": (UNet, 32, 1),
-    "pan": (Pan, 64, 3),
+    "pan": (Pan, 128, 3),
 }
 """Factory, resolution in pixels, and number of outputs of each."""

@@ -60,8 +60,9 @@ def check_numbers(net: SuperNet) -> None:
             continue
         raise GraphError(
             f"graph {net.name}: ONNX Runtime's optimisation, with which exports run, computes another output {name} "
-            f"than ONNX Runtime without it: they differ by {difference:.1e} of the largest, {TOLERANCE:.0e} is allowed; "
-            f"make the network without operators that it joins wrongly, such as pads in front of a pooling"
+            f"than ONNX Runtime without it: they differ by {difference:.1e} of the largest, "
+            f"{TOLERANCE:.0e} is allowed; make the network without operators that it joins wrongly, such as pads in "
+            f"front of a pooling"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import freeze_attributes
-from autotailor.ir.graph import Graph, Node
+from autotailor.ir.graph import SINK, Graph, Node
 
 SHAPE = (1, 4)
 
@@ -43,6 +44,18 @@ def test_weights_and_absent_inputs_are_no_activations() -> None:
         "in": ["a"], "a": ["b", "c"], "b": ["c"],
     }  # fmt: skip
     assert {name: node.name for name, node in found.producers.items()} == {"a": "a", "b": "b", "c": "c"}
+
+
+def test_several_outputs_have_an_end_in_common() -> None:
+    made = graph(("a", ("in",)), ("b", ("a",)), ("c", ("a",)), ("d", ("c",)))
+    found = replace(made, outputs=("b", "d"))
+    assert found.closed.nodes[-1].inputs == ("b", "d")
+    assert {name: found.post_dominators[name] for name in "abcd"} == {"a": SINK, "b": SINK, "c": "d", "d": SINK}
+    assert made.closed is made
+    with pytest.raises(GraphError, match=r"it returns 2 tensors \(b, d\), and one is expected here; set model\.output"):
+        found.output  # noqa: B018
+    assert Graph.restore(found.describe(), found.weights).outputs == ("b", "d")
+    assert Graph.restore(made.describe(), made.weights).outputs == ("d",)
 
 
 @st.composite

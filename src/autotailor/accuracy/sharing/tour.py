@@ -18,6 +18,7 @@ from autotailor.accuracy.sharing.plan import Visit
 from autotailor.compute.placement import device_of, put
 from autotailor.data.splits import Batch
 from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.modules.graph import Outputs
 from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector, Statistics
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.operators.rule import Tensor
