@@ -30,6 +30,7 @@ TOPICS = {
     "reporting/score": "the name of the share of right answers, in the report and its figures",
     "fleet/page/browser": "the comparison page in Chromium: colours, widths, links, paper, and people who cannot see",
     "compiler/fuzz": "broken and strange files, through parser, passes and rewrites",
+    "compiler/returning": "networks that return maps or several tensors, from modules to verified files",
     "ir/random_graphs": "random networks, in all forms of all SubNets",
     "ir/proposal/paper_spaces": "the spaces of conf/model, through templates, proposal and counts",
     "profiling/measuring/killed": "profiler, session and store when a run is killed",

@@ -83,7 +83,7 @@ def compare(
         runtime=runtime,
         version=version,
         max_relative_error=max(float(np.abs(y - x).max()) / max(float(np.abs(x).max()), 1e-30) for y, x in pairs),
-        same_predictions=float(task.agree(_as_tensors(outputs), _as_tensors(reference)).double().mean()),
+        same_predictions=float(task.agree(as_tensors(outputs), as_tensors(reference)).double().mean()),
     )
 
 
@@ -98,7 +98,8 @@ def _shaped(outputs: Arrays, reference: Arrays) -> Arrays:
     return shaped if isinstance(reference, tuple) else shaped[0]
 
 
-def _as_tensors(outputs: Arrays) -> Outputs:
+def as_tensors(outputs: Arrays) -> Outputs:
+    """What a file returns, as a module would."""
     return tuple(map(torch.from_numpy, outputs)) if isinstance(outputs, tuple) else torch.from_numpy(outputs)
 
 

@@ -1,0 +1,146 @@
+"""Outputs of any shape, without labels: maps of segmentation, raw heads of a detector, depths, embeddings.
+
+Nothing is known of what the outputs mean, so that the original network is the measure. With its outputs t, and those y
+of another network, the distance of a picture is the mean over the outputs k of
+
+    d_k = |y_k - t_k|^2 / |t_k - mean(t_k)|^2,    value = mean over k of 1 - min(1, d_k).
+
+A value is 1 where both return the same, and 0 where the mean of each output would be as near. Maps ``[n, c, h, w]`` are
+compared at ``GRID`` x ``GRID`` places, the same for every resolution; all other outputs as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from autotailor.task.errors import TaskError
+from autotailor.task.interface import Asked, Judgement, Lesson, Targets, Task
+from autotailor.task.registry import register
+from autotailor.task.rows import bounded
+from autotailor.task.scores import Score
+
+if TYPE_CHECKING:
+    import torch
+
+    from autotailor.data.splits import DataSplits
+
+GRID = 16
+"""Places of each side of a map at which outputs are compared."""
+MAP = 4
+"""Axes of a map, the last two of which are its sides."""
+FIDELITY = Score(
+    "fidelity",
+    "most faithful",
+    "Fidelity: 1 less the squared distance from the original network's outputs over their variance, as the mean over "
+    "outputs and pictures.",
+    compares=True,
+)
+
+
+@register
+class Outputs(Task):
+    """Outputs are a tensor ``[n, ...]`` or a tuple of several; targets are those of the original network.
+
+    Targets are float32 ``[n, outputs, numbers]``: a row for each output, with NaN behind its last number.
+    """
+
+    name = "outputs"
+    network = "a network"
+    reading = "The outputs mean what they mean in the original network."
+    target_axes = 3
+    labelled = False
+    score, agreement = FIDELITY, FIDELITY
+
+    def judge(self, outputs: Any, targets: torch.Tensor) -> Judgement:
+        """See Task: how near the outputs are to the original network's, and their distance from these."""
+        found = _rows(outputs)
+        if targets.ndim != self.target_axes or targets.shape[1] != len(found):
+            raise TaskError(
+                f"data.task is outputs: targets have shape {list(targets.shape)} and the network returns {len(found)} "
+                f"tensors; take targets of this network (accuracy.with_labels)"
+            )
+        return _judged(found, [targets[:, k, : row.shape[1]] for k, row in enumerate(found)])
+
+    def answers(self, outputs: Any) -> torch.Tensor:
+        """See Task: the outputs themselves, at the places where they are compared."""
+        import torch
+        from torch.nn import functional
+
+        found = _rows(outputs)
+        longest = max(row.shape[1] for row in found)
+        return torch.stack([functional.pad(row, (0, longest - row.shape[1]), value=float("nan")) for row in found], 1)
+
+    def agree(self, outputs: Any, others: Any) -> torch.Tensor:
+        """See Task: how near the outputs are to the others."""
+        return _judged(_rows(outputs), _rows(others)).values
+
+    def loss(self, outputs: Any, targets: torch.Tensor, teacher: Any, lesson: Lesson) -> torch.Tensor:
+        """See Task: the distance from the teacher's outputs at all places, over the batch; else from the targets."""
+        import torch
+
+        if teacher is None:
+            return self.judge(outputs, targets).losses.mean()
+        pairs = [(_sized(y, t), t) for y, t in zip(_tuple(outputs), _tuple(teacher), strict=True)]
+        return torch.stack([_distance(y.float().flatten(), t.float().flatten()) for y, t in pairs]).mean()
+
+    def chance(self, targets: Targets) -> float:
+        """See Task: a network that returns the mean of each number over all pictures."""
+        away = np.nansum((targets - targets.mean(axis=0)) ** 2, axis=2)
+        spread = np.nansum((targets - np.nanmean(targets, axis=2, keepdims=True)) ** 2, axis=2)
+        return float(1 - np.minimum(1, away / np.maximum(spread, np.finfo(np.float32).tiny)).mean())
+
+    def examples(self, count: int, classes: int) -> tuple[torch.Tensor, str]:
+        """See Task; pictures have none."""
+        import torch
+
+        return torch.zeros(count, 1, 1), "none"
+
+    def misfit(self, outputs: Any, classes: int, images: str) -> str:
+        """See Task: nothing, because outputs may have any shape."""
+        return ""
+
+    def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+        """See Task: nothing, because the network is its own measure."""
+        return ""
+
+
+def _tuple(outputs: Any) -> tuple[torch.Tensor, ...]:
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def _rows(outputs: Any) -> list[torch.Tensor]:
+    """Each output at the places where it is compared: float32 ``[n, numbers]``."""
+    from torch.nn import functional
+
+    size = [GRID, GRID]
+    maps = (functional.interpolate(y.float(), size, mode="bilinear") if y.ndim == MAP else y for y in _tuple(outputs))
+    return [each.float().flatten(1) for each in maps]
+
+
+def _sized(outputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    """Outputs of one resolution at that of others, where both are maps."""
+    from torch.nn import functional
+
+    if outputs.ndim != MAP or outputs.shape == others.shape:
+        return outputs
+    return functional.interpolate(outputs, others.shape[2:], mode="bilinear")
+
+
+def _distance(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """The squared distance over the variance, along the last axis."""
+    import torch
+
+    spread = (wanted - wanted.mean(-1, keepdim=True)).square().sum(-1)
+    return (found - wanted).square().sum(-1) / spread.clamp(min=torch.finfo(torch.float32).tiny)
+
+
+def _judged(found: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -> Judgement:
+    """Values and losses of pictures, from rows ``[n, numbers]`` of each output."""
+    import torch
+
+    distances = torch.stack([_distance(y, t) for y, t in zip(found, wanted, strict=True)], 1)
+    values = (1 - distances.clamp(max=1)).mean(1)
+    return Judgement(values.nan_to_num(nan=0.0), bounded(distances.mean(1)))
