@@ -181,8 +181,8 @@ def _check_batch(graph: Graph, output: str, remedy: str) -> None:
     if len(shape) == 1:
         remedy = "; the axis of the batch is lost: write flatten(1) in place of squeeze() or flatten()"
     raise GraphError(
-        f"graph {graph.name}: its output {output} has the shape {list(shape)} for one image, expected [1, classes] of "
-        f"a classifier, or [1, ...] of another network{remedy}"
+        f"graph {graph.name}: its output {output} for one image is [1, classes] of a classifier, and [1, ...] of "
+        f"another network, not {list(shape)}{remedy}"
     )
 
 

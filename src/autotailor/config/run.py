@@ -99,7 +99,8 @@ class ModelConfig(Section, of="model", error=ConfigError, kw_only=True):
             where the file records that it was there, ``reinsert`` behind every convolution with a bias, ``keep``
             nowhere.
         output: the one output to keep, where the network returns several: its name in a mapping, a named tuple or an
-            ONNX file (such as ``logits`` of Hugging Face's networks), or its position in a tuple, from 0. Null keeps all.
+            ONNX file (such as ``logits`` of Hugging Face's networks), or its position in a tuple, from 0. Null
+            keeps all.
         pretrain: how the original network is trained where ``weights`` is ``pretrain`` (see below); null elsewhere.
         space: what may change in the network (see below).
     """

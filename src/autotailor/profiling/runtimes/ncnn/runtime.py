@@ -18,7 +18,7 @@ from autotailor.profiling.runtimes.ncnn import runner as ncnn_runner
 from autotailor.profiling.runtimes.ncnn.fragments import layer_types, refused_operators
 from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.ncnn.network import network_program
-from autotailor.profiling.runtimes.ncnn.param import with_names
+from autotailor.profiling.runtimes.ncnn.param import joint_output, returned, with_names
 from autotailor.profiling.runtimes.ncnn.pnnx import run_pnnx
 from autotailor.profiling.runtimes.ncnn.replicas import alone_program, harness_program, replica_program, sink_program
 from autotailor.profiling.runtimes.ncnn.trial import run_images
@@ -97,16 +97,17 @@ class NcnnRuntime(InPlaceRuntime):
         """
         directory.mkdir(parents=True, exist_ok=True)
         run_pnnx(onnx_path, directory / PARAM, directory / WEIGHTS)
+        outputs = returned((directory / PARAM).read_text(encoding="utf-8"))
+        if len(outputs) > 1:
+            self.name_blobs(directory, "in0", *(f"{name}.all" for name in outputs))
 
     def network(
         self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
     ) -> Program:
         """See Runtime; of several outputs that is asked for which needs all (``with_names``)."""
         program = super().network(key, directory, inputs, folder)
-        *_, last = (directory / PARAM).read_text(encoding="utf-8").splitlines()
-        kind, _, count, *blobs = last.split()
-        several = kind == "Noop" and int(count) > 1
-        return replace(program, long=blobs[1 + int(count)]) if several else program
+        joint = joint_output((directory / PARAM).read_text(encoding="utf-8"))
+        return replace(program, long=joint) if joint else program
 
     def name_blobs(self, directory: Path, image: str, *outputs: str) -> None:
         """See Runtime; pnnx's own names ``in0``, and ``out0``, ``out1`` ... stay as well."""
