@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 GRID = 16
 """Places of each side of a map at which outputs are compared."""
+CONSTANT = 1e-6
+"""Variance below which an output is constant; distances are then measured in this."""
 MAP = 4
 """Axes of a map, the last two of which are its sides."""
 FIDELITY = Score(
@@ -88,15 +90,17 @@ class Outputs(Task):
 
     def chance(self, targets: Targets) -> float:
         """See Task: a network that returns the mean of each number over all pictures."""
-        away = np.nansum((targets - targets.mean(axis=0)) ** 2, axis=2)
-        spread = np.nansum((targets - np.nanmean(targets, axis=2, keepdims=True)) ** 2, axis=2)
-        return float(1 - np.minimum(1, away / np.maximum(spread, np.finfo(np.float32).tiny)).mean())
+        away = np.nanmean((targets - targets.mean(axis=0)) ** 2, axis=2)
+        spread = np.nanmean((targets - np.nanmean(targets, axis=2, keepdims=True)) ** 2, axis=2)
+        return float(1 - np.minimum(1, away / np.maximum(spread, CONSTANT)).mean())
 
     def examples(self, count: int, classes: int) -> tuple[torch.Tensor, str]:
-        """See Task; pictures have none."""
+        """See Task; those of a network with one output."""
         import torch
 
-        return torch.zeros(count, 1, 1), "none"
+        return torch.arange(count * classes).reshape(
+            count, 1, classes
+        ).float(), "outputs, float32 [b, outputs, numbers]"
 
     def misfit(self, outputs: Any, classes: int, images: str) -> str:
         """See Task: nothing, because outputs may have any shape."""
@@ -131,10 +135,8 @@ def _sized(outputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
 
 def _distance(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """The squared distance over the variance, along the last axis."""
-    import torch
-
-    spread = (wanted - wanted.mean(-1, keepdim=True)).square().sum(-1)
-    return (found - wanted).square().sum(-1) / spread.clamp(min=torch.finfo(torch.float32).tiny)
+    spread = (wanted - wanted.mean(-1, keepdim=True)).square().mean(-1)
+    return (found - wanted).square().mean(-1) / spread.clamp(min=CONSTANT)
 
 
 def _judged(found: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -> Judgement:
