@@ -106,8 +106,14 @@ class _Propagator:
         return Propagation(resolved, tuple(self._static), step, needs)
 
     def _keep(self, output: Dimensions) -> None:
-        """Freezes the axes of an output, because they have a meaning; the sides of a map may follow the resolution."""
+        """Freezes the axes of an output, because they have a meaning; the sides of a map may follow the resolution.
+
+        A map as large as the image stays as large as the image.
+        """
+        image = self._known[self._graph.input]
         for position, dimension in enumerate(output):
+            if len(output) == len(image) == MAP and position in SIDES and dimension.meta == image[position].meta:
+                self.unify(dimension, image[position])
             atoms = self._unifier.resolve(dimension).atoms()
             if not (len(output) == MAP and position in SIDES and all(atom.is_spatial for atom in atoms)):
                 self.freeze(dimension)
