@@ -21,6 +21,8 @@ from autotailor.ir.dimensions.dimension import Atom, Constant
 from autotailor.ir.graph import SINK, Graph, Node
 from autotailor.ir.propagation import MAP, Propagation
 
+ROW = 2
+"""Axes of the row of numbers that a classifier returns for each image."""
 ENLARGING = frozenset({"Resize", "ConvTranspose", "DepthToSpace"})
 """Kinds of operators that make maps larger."""
 
@@ -115,9 +117,13 @@ class _Finder:
 
 
 def _is_neck(graph: Graph, region: Region) -> bool:
-    """Whether a map inside a region is smaller than where the region forks, and is enlarged again."""
+    """Whether a map inside a region is smaller than where the region forks, and is enlarged again.
+
+    Networks that return rows alone, as classifiers do, have no necks: their streams of several resolutions are blocks.
+    """
     shapes = graph.shapes
-    return any(
+    returned = graph.producers[SINK].inputs if SINK in graph.producers else graph.outputs
+    return any(len(shapes[name]) > ROW for name in returned) and any(
         node.kind in ENLARGING
         and len(shapes[node.inputs[0]]) == MAP
         and shapes[node.inputs[0]][2:] < shapes[region.fork][2:]
