@@ -28,12 +28,15 @@ def judged(outputs: Any, wanted: Any) -> list[float]:
 
 def test_a_value_is_one_less_the_distance_over_the_variance_as_a_mean_over_outputs() -> None:
     whole, mean = (MAPS, ROWS), ROWS.mean(1, keepdim=True).expand(-1, 10)
+    offset = torch.arange(3).reshape(1, 3, 1, 1) * 100.0
     half = ROWS + 0.5 * (mean - ROWS)
     assert judged(whole, whole) == [1.0] * 4
     assert judged((MAPS, mean), whole) == [0.5] * 4
     assert judged((MAPS, half), whole) == [0.875] * 4
     assert judged((MAPS, ROWS + 1e6), whole) == [0.5] * 4
     assert judged(mean, ROWS) == [0.0] * 4
+    assert judged(MAPS.roll(1, 3) / 8 + offset, MAPS + offset) == judged(MAPS.roll(1, 3) / 8, MAPS)
+    assert judged((MAPS[:, :, :1, :1] + offset) * 1.01, MAPS[:, :, :1, :1] + offset)[0] > 0.99
     assert JUDGE.agree(half, ROWS).tolist() == pytest.approx([0.75] * 4)
 
 
@@ -50,7 +53,7 @@ def test_maps_of_other_resolutions_are_compared_at_the_same_places() -> None:
     large = (axis[:, None] + 2 * axis[None, :]).expand(2, 3, 64, 64)
     small = functional.avg_pool2d(large, 2)
     assert min(judged(small, large)) > 0.99
-    assert JUDGE.answers(large).shape == (2, 1, 3 * GRID * GRID)
+    assert JUDGE.answers(large).shape == (2, 1, 3, GRID * GRID)
     assert JUDGE.loss(small, torch.empty(0), large, Lesson()).item() < 0.01
 
 
@@ -68,11 +71,10 @@ def test_the_loss_is_the_distance_from_the_teacher_and_has_a_gradient() -> None:
 def test_chance_is_the_mean_over_pictures() -> None:
     targets = np.asarray(JUDGE.answers((MAPS, ROWS)))
     often = targets.mean(axis=0, keepdims=True).repeat(4, axis=0)
-    sizes = (3 * GRID * GRID, 10)
-    guess = tuple(torch.from_numpy(often[:, k, :size]) for k, size in enumerate(sizes))
-    assert JUDGE.chance(targets) == pytest.approx(
-        float(JUDGE.judge(guess, torch.from_numpy(targets)).values.mean()), abs=1e-5
-    )
+    guess = (torch.from_numpy(often[:, 0]).reshape(4, 3, GRID, GRID), torch.from_numpy(often[:, 1, 0, :10]))
+    wanted = float(JUDGE.judge(guess, torch.from_numpy(targets)).values.mean())
+    assert JUDGE.chance(targets) == pytest.approx(wanted, abs=1e-5)
+    assert 0.1 < wanted < 0.5
 
 
 def test_pictures_get_the_original_networks_outputs_as_targets() -> None:
