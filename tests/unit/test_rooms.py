@@ -24,6 +24,7 @@ TOPICS = {
     "data/pictures/unlabelled": "pictures without labels, through listing, layout, division and streams",
     "finetuning/unlabelled": "data without labels, through all kinds of training",
     "task/walk": "pictures with several labels: from a table and a file to a verified export and its card",
+    "task/maps": "pictures without labels: from a folder and a network that returns a map to a verified export",
     "finetuning/polishing/given": "weights that arrived: rate, training, comparison with the beginning",
     "finetuning/augmentation": "augmented and mixed images, through all kinds of training",
     "reporting/browser": "the report in Chromium: charts, slider, command, colours, widths, and people who cannot see",
