@@ -23,7 +23,7 @@ from autotailor.task.interface import Judgement, Targets
 from autotailor.task.registry import of
 
 BATCH = 256
-Read = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Read = Callable[[Any, torch.Tensor], torch.Tensor]
 """From outputs and targets of a batch to something of each image."""
 
 
@@ -51,7 +51,7 @@ def predictions(network: nn.Module, images: EvaluationSet, resolution: int = 0, 
     """What a network answers to each image of an evaluation set (``Task.answers``); arguments as of ``correctness``."""
     task = of(images)
     (found,) = each_image(network, images, resolution, lambda outputs, _: task.answers(outputs), batch_size=batch_size)
-    return np.asarray(found, dtype=np.int64)
+    return found
 
 
 @torch.no_grad()

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -25,10 +26,12 @@ from autotailor.compute.placement import device_of
 from autotailor.data.splits import DataSplits
 from autotailor.ir.execution.batch_norm import normalisations
 from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.modules.graph import Outputs, tensors
 from autotailor.ir.execution.modules.moments import MomentCollector
 from autotailor.ir.execution.modules.statistics import Statistics
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
+from autotailor.task.registry import find
 
 SHARES = (0.0, 0.5)
 """Shares of recalibration that are compared; on a pretrained network all from 0.25 to 1 gave the same divergence."""
@@ -75,7 +78,8 @@ def prepare(net: SuperNet, data: DataSplits, config: MomentsConfig, calibration:
         found = _divergences(net, anew, _unseen(data, config), device, config.seed)
     share = min(found, key=lambda each: found[each])
     said = ", ".join(f"{each:g}: {value:.3f}" for each, value in found.items())
-    logging.info("divergence of random SubNets by the share of statistics that is estimated anew, nats: %s", said)
+    unit = "nats" if net.num_classes else "of the outputs' variance"
+    logging.info("divergence of random SubNets by the share of statistics that is estimated anew, %s: %s", unit, said)
     return Preparation(net.recalibrated(share), found)
 
 
@@ -106,13 +110,14 @@ def _divergences(
     subnets = [net.sample(rng) for _ in range(TRIED)]
     module = net.module(logits=True).eval().to(device)
     wanted = answers(module, net.largest(), images)
+    apart: Callable[[Any, Any], float] = divergence if net.num_classes else distance
     found = {}
     for share in SHARES:
         module = net.recalibrated(share).module(logits=True).eval().to(device)
         total = 0.0
         for subnet in subnets:
             statistics = calibrator.statistics(module, subnet)
-            total += divergence(answers(module, subnet, images, statistics), wanted)
+            total += apart(answers(module, subnet, images, statistics), wanted)
         found[share] = total / len(subnets)
     return found
 
@@ -120,12 +125,19 @@ def _divergences(
 @torch.no_grad()
 def answers(
     module: ElasticModule, subnet: SubNet, images: Sequence[torch.Tensor], statistics: Statistics | None = None
-) -> torch.Tensor:
-    """Logits ``[n, classes]`` of a SubNet for batches of images, on the processor."""
+) -> Outputs:
+    """What a SubNet returns for batches of images, on the processor: logits ``[n, classes]`` of a classifier."""
     module.activate(subnet).eval()
     module.statistics = statistics
     device, resolution = device_of(module), resolution_of(subnet)
-    return torch.cat([module(as_input(batch, device, resolution)).float().cpu() for batch in images])
+    found = [tensors(module(as_input(batch, device, resolution))) for batch in images]
+    whole = tuple(torch.cat([each.float().cpu() for each in parts]) for parts in zip(*found, strict=True))
+    return whole if len(whole) > 1 else whole[0]
+
+
+def distance(outputs: Outputs, wanted: Outputs) -> float:
+    """Mean distance of outputs from the wanted ones, as a share of their variance (``task.tasks.outputs``)."""
+    return 1 - float(find("outputs").agree(outputs, wanted).double().mean())
 
 
 def divergence(logits: torch.Tensor, wanted: torch.Tensor) -> float:

@@ -17,6 +17,7 @@ from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.data.splits import Batch, DataSplits, EvaluationSet
 from autotailor.ir.supernet import SuperNet, load_supernet
+from autotailor.task.interface import Targets
 
 
 class AnsweredSet(EvaluationSet):
@@ -27,7 +28,7 @@ class AnsweredSet(EvaluationSet):
         answers: to each image (``Task.answers``).
     """
 
-    def __init__(self, images: EvaluationSet, answers: npt.NDArray[np.int64]) -> None:
+    def __init__(self, images: EvaluationSet, answers: Targets) -> None:
         self._images = images
         self.labels, self.groups, self.task = answers, images.groups, images.task
 

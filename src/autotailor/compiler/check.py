@@ -17,7 +17,7 @@ from autotailor.compiler.library import reason
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.errors import GraphError, SpaceError
 from autotailor.ir.execution.head import VIEWS
-from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule, tensors
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph
 from autotailor.ir.operators.rule import Tensor
@@ -58,37 +58,48 @@ def check_network(net: SuperNet) -> None:
 
     Raises:
         GraphError: a tensor does not fit the operators around it, an operator cannot be executed, the network returns
-            something other than finite logits, its result for an image depends on the rest of the batch, or its
-            smallest SubNet returns something other than finite logits, or it returns the best of its scores alone.
+            something other than finite numbers, its result for an image depends on the rest of the batch, or its
+            smallest SubNet returns something other than finite numbers, or it returns the best of its scores alone.
     """
     _check_shapes(net)
     _check_choice(net)
     module = GraphModule(net.original).eval()
     images = _unlike(net.input_shape)
     alone = _run(net, module, images[:1], "cannot be executed", "check that onnxruntime runs the file")
-    if tuple(alone.shape) != net.graph.shapes[net.graph.output]:
+    for found, shape in zip(alone, net.output_shapes, strict=True):
+        _check_output(net, found, shape)
+    remedy = "export it with a dynamic batch axis, and without operators that mix images"
+    batch = _run(net, module, images, "can be executed for one image only, not for a batch", remedy)
+    fits = all(
+        many.shape[1:] == one.shape[1:] and len(many) == len(images) for many, one in zip(batch, alone, strict=True)
+    )
+    if not fits or _mixes_images(GraphModule(net.original, logits=True).eval(), images):
+        raise GraphError(f"graph {net.name}: its result for an image depends on the rest of the batch; {remedy}")
+    _check_smallest(net)
+
+
+def _check_output(net: SuperNet, found: Tensor, shape: Shape) -> None:
+    """Refuses an output for one image that is none, or of which nothing can be learnt."""
+    if tuple(found.shape) != shape:
         raise GraphError(
-            f"graph {net.name}: it returns a tensor of shape {list(alone.shape)}, expected "
-            f"{list(net.graph.shapes[net.graph.output])} from its operators; check that onnxruntime runs the file"
+            f"graph {net.name}: it returns a tensor of shape {list(found.shape)}, expected {list(shape)} from its "
+            f"operators; check that onnxruntime runs the file"
         )
-    if alone.is_floating_point() and not alone.isfinite().all():
+    if found.is_floating_point() and not found.isfinite().all():
         raise GraphError(
             f"graph {net.name}: it returns NaN or infinity for an image of normally distributed noise; check its "
             f"weights, for instance the variances of its BatchNorm"
         )
-    if not net.head.activation and _are_probabilities(alone):
+    if net.num_classes and not net.head.activation and _are_probabilities(found):
         raise GraphError(
             f"graph {net.name}: it returns probabilities, but does not end in a Softmax that could be set aside for "
             f"training; export it up to its logits, or with a Softmax operator at its end"
         )
-    if not alone.is_floating_point():
-        raise GraphError(f"graph {net.name}: it returns indices; a classifier returns logits, export it up to them")
-    remedy = "export it with a dynamic batch axis, and without operators that mix images"
-    batch = _run(net, module, images, "can be executed for one image only, not for a batch", remedy)
-    fits = batch.shape[1:] == alone.shape[1:] and len(batch) == len(images)
-    if not fits or _mixes_images(GraphModule(net.original, logits=True).eval(), images):
-        raise GraphError(f"graph {net.name}: its result for an image depends on the rest of the batch; {remedy}")
-    _check_smallest(net)
+    if not found.is_floating_point():
+        raise GraphError(
+            f"graph {net.name}: it returns indices; a classifier returns logits, and another network scores or maps, "
+            f"export it up to them"
+        )
 
 
 def _mixes_images(module: GraphModule, images: Tensor) -> bool:
@@ -101,22 +112,27 @@ def _mixes_images(module: GraphModule, images: Tensor) -> bool:
     with torch.inference_mode():
         try:
             exact, double = copy.deepcopy(module).double(), images.double()
-            found = exact(double)
-            if found.dtype == torch.float64:
-                return _differ(found, torch.cat([exact(image[None]) for image in double]), EXACT)
+            found = tensors(exact(double))
+            if all(output.dtype == torch.float64 for output in found):
+                return _differ(found, _one_by_one(exact, double), EXACT)
         except Exception:  # operators refuse double precision with errors of many kinds
             logger.debug("network %s cannot be computed in double precision", module.graph.name, exc_info=True)
-        return _differ(module(images), torch.cat([module(image[None]) for image in images]))
+        return _differ(tensors(module(images)), _one_by_one(module, images))
 
 
-def check_resolution(net: SuperNet, source: Callable[[Tensor], Tensor]) -> None:
+def _one_by_one(module: GraphModule, images: Tensor) -> tuple[Tensor, ...]:
+    """The outputs for images that are run one after the other, each ``[n, ...]``."""
+    return tuple(torch.cat(rows) for rows in zip(*(tensors(module(image[None])) for image in images), strict=True))
+
+
+def check_resolution(net: SuperNet, source: Callable[[Tensor], tuple[Tensor, ...]]) -> None:
     """Warns where the source computes something else for the smallest images than the SubNet of their resolution.
 
     What follows from the size of the images, such as a count of positions, is fixed in an exported network.
 
     Args:
         net: the compiled network.
-        source: computes the source for an image, or raises an error where the source takes no such image.
+        source: computes the source's outputs for an image, or raises an error where the source takes no such image.
     """
     if RESOLUTION not in net.space.positions:
         return
@@ -126,18 +142,20 @@ def check_resolution(net: SuperNet, source: Callable[[Tensor], Tensor]) -> None:
     try:
         with torch.inference_mode():
             expected = source(image)
-            found = GraphModule(net.slice(subnet)).eval()(image)
-            differ = found.shape == expected.shape and _differ(found, expected)
+            found = tensors(GraphModule(net.slice(subnet)).eval()(image))
+            same = [one.shape for one in found] == [other.shape for other in expected]
+            differ = same and _differ(found, expected)
     except Exception:  # sources for images of one size raise errors of any kind
         return
     if differ:
-        meta = net.input_shape[2]
+        meta, pairs = net.input_shape[2], tuple(zip(found, expected, strict=True))
+        some, others = max(pairs, key=lambda pair: float((pair[0] - pair[1]).abs().max() / pair[1].abs().max()))
         logger.warning(
             "network %s: at resolution %s its SubNet returns something else than its source, by up to %.2g where the "
             "source returns up to %.2g: what follows from the size of images, such as a count of positions or the pads "
             "of a convolution, is fixed for %s pixels, or the source resizes its weights in another way; take means in "
             "the place of sums over positions, or leave that resolution out (model.space.resolution; [%s] keeps one)",
-            net.name, side, (found - expected).abs().max(), expected.abs().max(), meta, meta,
+            net.name, side, (some - others).abs().max(), others.abs().max(), meta, meta,
         )  # fmt: skip
 
 
@@ -168,7 +186,7 @@ def _check_shapes(net: SuperNet) -> None:
 
 def _check_choice(net: SuperNet) -> None:
     """Refuses a network whose outputs are picked by value, so that they belong to no classes."""
-    name = net.graph.output
+    name = net.graph.outputs[0] if net.num_classes else ""
     while (node := net.graph.producers.get(name)) is not None and node.kind in CHOOSING:
         if node.kind == "TopK":
             raise GraphError(
@@ -186,7 +204,8 @@ def _check_smallest(net: SuperNet) -> None:
     module = GraphModule(net.slice(smallest)).eval()
     image = _noise(net.shapes(smallest)[net.graph.input])
     remedy = "leave the choices that it cannot have out of model.space, such as the lowest resolutions"
-    if not _run(net, module, image, "has a smallest SubNet that cannot be executed", remedy).isfinite().all():
+    outputs = _run(net, module, image, "has a smallest SubNet that cannot be executed", remedy)
+    if not all(output.isfinite().all() for output in outputs):
         raise GraphError(
             f"graph {net.name}: its smallest SubNet returns NaN or infinity for an image of normally distributed "
             f"noise, and the whole network does not; {remedy}"
@@ -207,15 +226,14 @@ def _noise(shape: Shape) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(0))
 
 
-def _run(net: SuperNet, module: GraphModule, images: Tensor, complaint: str, remedy: str) -> Tensor:
+def _run(net: SuperNet, module: GraphModule, images: Tensor, complaint: str, remedy: str) -> tuple[Tensor, ...]:
     try:
         with torch.inference_mode():
-            logits: Tensor = module(images)
+            return tensors(module(images))
     except GraphError:
         raise
     except Exception as error:
         raise GraphError(f"graph {net.name}: it {complaint}: {reason(error)}; {remedy}") from error
-    return logits
 
 
 def _are_probabilities(rows: Tensor) -> bool:
@@ -225,6 +243,6 @@ def _are_probabilities(rows: Tensor) -> bool:
     return bool((rows >= 0).all() and (rows.sum(1) - 1).abs().max() < SHARES)
 
 
-def _differ(some: Tensor, others: Tensor, share: float = AMPLIFIED) -> bool:
-    """Whether results differ by more than rounding, even where a network with random weights amplifies rounding."""
-    return bool((some - others).abs().max() > share * others.abs().max())
+def _differ(some: tuple[Tensor, ...], others: tuple[Tensor, ...], share: float = AMPLIFIED) -> bool:
+    """Whether outputs differ by more than rounding, even where a network with random weights amplifies rounding."""
+    return any(bool((a - b).abs().max() > share * b.abs().max()) for a, b in zip(some, others, strict=True))

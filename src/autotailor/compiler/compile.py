@@ -21,11 +21,12 @@ from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.passes.layout import given
+from autotailor.compiler.sources.outputs import flat
 from autotailor.compiler.sources.source import Source, read_onnx, read_source
 from autotailor.compiler.traced import check_export, warn_of_unused
 from autotailor.ir.errors import AutoTailorError, GraphError
 from autotailor.ir.execution.batch_norm import biased_convolutions, reinsert
-from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule, tensors
 from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
 
@@ -41,7 +42,7 @@ def compile_network(
     num_classes: int | None = None,
     output: str | int | None = None,
 ) -> SuperNet:
-    """Turns a classifier into a weight-shared SuperNet (paper, section 4.1).
+    """Turns a network for images into a weight-shared SuperNet (paper, section 4.1).
 
     Args:
         source: an ``.onnx`` file, an ``onnx.ModelProto``, ``timm:NAME``, ``module:factory``, or an ``nn.Module``.
@@ -54,10 +55,11 @@ def compile_network(
             folding (``folded.py``), ``reinsert`` behind every convolution with a bias, ``keep`` nowhere.
         num_classes: number of classes with which a timm network or a factory is made, and which any other source must
             have. None takes the source's own number.
-        output: name of the logits, where the source returns several tensors; of a tuple the position. None elsewhere.
+        output: name of the one output to keep, where the source returns several tensors; of a tuple the position. None
+            keeps all.
 
     Raises:
-        GraphError: the source cannot be read, or is not a classifier.
+        GraphError: the source cannot be read, or is no network for images.
         SpaceError: the space asks for modifications that the network does not allow.
     """
     check_mode(batch_norm)
@@ -89,7 +91,7 @@ def read_graph(path: Path) -> Graph:
     """The graph of an ``.onnx`` file, normalised as by ``compile_network``, without a space.
 
     Raises:
-        GraphError: the file cannot be read, or holds no classifier.
+        GraphError: the file cannot be read, or holds no network for images.
     """
     return parse(normalise(read_onnx(path)), path.stem)
 
@@ -127,6 +129,8 @@ def _compile(
         check_export(network, parsed)
         warn_of_unused(network, torch.zeros(parsed.shapes[parsed.input]))
     if num_classes is not None and num_classes != net.num_classes:
+        if not net.num_classes:
+            raise GraphError(f"graph {net.name}: it returns no row of classes; remove model.num_classes")
         raise GraphError(
             f"graph {net.name}: it has {net.num_classes} classes, model.num_classes is {num_classes}; set "
             f"model.num_classes to {net.num_classes}, or give a network of {num_classes} classes"
@@ -144,17 +148,15 @@ def _with_kinds(graph: Graph, network: nn.Module | None) -> Graph:
     return replace(graph, parameters=frozenset(trained & known), buffers=frozenset(buffers & known))
 
 
-def _evaluate(network: nn.Module, image: torch.Tensor) -> torch.Tensor:
+def _evaluate(network: nn.Module, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Runs a copy of a PyTorch network on an image; some networks keep what they have computed for an image's size."""
     parameter = next(network.parameters(), image)
-    logits: torch.Tensor = copy.deepcopy(network).eval()(image.to(parameter))
-    return logits.to(image)
+    return tuple(output.to(image) for output in flat(copy.deepcopy(network).eval()(image.to(parameter))).values())
 
 
-def _evaluate_file(model: ir.Model, image: torch.Tensor) -> torch.Tensor:
+def _evaluate_file(model: ir.Model, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Runs an ONNX model, whose image sizes are dynamic, on an image."""
-    logits: torch.Tensor = GraphModule(parse(normalise(model, image.shape[-1]), "source")).eval()(image)
-    return logits
+    return tensors(GraphModule(parse(normalise(model, image.shape[-1]), "source")).eval()(image))
 
 
 def _name_of(source: Source) -> str:

@@ -36,7 +36,7 @@ def parse(model: ir.Model | onnx.ModelProto, name: str) -> Graph:
     merge vectors of equal values that belong to unrelated layers. Shared matrices stay shared.
 
     Raises:
-        GraphError: the output is not a row of logits, or does not depend on the image.
+        GraphError: an output has lost the axis of the batch, or does not depend on the image.
     """
     return _Parser(ir.from_proto(model) if isinstance(model, onnx.ModelProto) else model, name).graph()
 
@@ -46,53 +46,48 @@ class _Parser:
 
     def __init__(self, model: ir.Model, name: str) -> None:
         self._model, self._name = model, name
-        self._image, self._output = model.graph.inputs[0], model.graph.outputs[0]
+        self._image, self._outputs = model.graph.inputs[0], tuple(model.graph.outputs)
         self._weights: dict[str, Array] = {}
         self._labels: set[str] = set()
         values = (*model.graph.inputs, *model.graph.initializers.values(), *(v for n in model.graph for v in n.outputs))
         self._tensors = {str(value.name) for value in values}
 
     def graph(self) -> Graph:
-        if self._output.is_initializer() or self._output is self._image or not self._reaches():
-            raise GraphError(f"graph {self._name}: its output {self._output.name} does not depend on the image")
+        self._check_outputs()
         nodes = tuple(self._node(node, position) for position, node in enumerate(self._model.graph))
         graph = Graph(
             name=self._name,
             nodes=nodes,
             input=self._tensor(self._image),
-            output=self._tensor(self._output),
+            outputs=tuple(map(self._tensor, self._outputs)),
             shapes={self._tensor(value): _shape(value) for value in self._activations()},
             weights=self._weights,
         )
         graph = _with_flat_logits(graph)
-        shape = graph.shapes[graph.output]
-        if len(shape) != 2 or shape[0] != 1:
-            remedy = (
-                "; the axis of the batch is lost: write flatten(1) in place of squeeze() or flatten()"
-                if len(shape) == 1
-                else batch_remedy(self._model)
-            )
-            raise GraphError(
-                f"graph {self._name}: a classifier returns logits [1, classes] for one image, not {list(shape)}{remedy}"
-            )
+        for name in graph.outputs:
+            _check_batch(graph, name, batch_remedy(self._model))
         plain = without_needless_expansions(without_strided_views(without_assignments(without_axes_of_one(graph))))
         return generalise(with_axes_of_windows(slices_as_splits(with_global_pools(without_pads(plain)))))
 
-    def _reaches(self) -> bool:
-        """Whether a path leads from the image to the output."""
-        reached = {self._image}
+    def _check_outputs(self) -> None:
+        """Refuses an output to which no path leads from the image, and an output that is returned twice."""
+        reached: set[ir.Value | None] = {self._image}
         for node in self._model.graph:
             if any(value in reached for value in node.inputs):
                 reached.update(node.outputs)
-        return self._output in reached
+        for output in self._outputs:
+            if output is self._image or output not in reached:
+                raise GraphError(f"graph {self._name}: its output {output.name} does not depend on the image")
+            if self._outputs.count(output) > 1:
+                raise GraphError(f"graph {self._name}: it returns {output.name} twice; return each tensor once")
 
     def _activations(self) -> list[ir.Value]:
         return [self._image, *(value for node in self._model.graph for value in _outputs(node))]
 
     def _tensor(self, value: ir.Value) -> str:
-        """Name of a tensor. The names INPUT and OUTPUT are reserved for the network's own input and output."""
+        """Name of a tensor. INPUT and OUTPUT are reserved for the network's own input, and its output if it has one."""
         name = str(value.name)
-        taken = {INPUT: self._image, OUTPUT: self._output}
+        taken = {INPUT: self._image, **({OUTPUT: self._outputs[0]} if len(self._outputs) == 1 else {})}
         return f"{name}.inner" if name in taken and taken[name] is not value else name
 
     def _node(self, node: ir.Node, position: int) -> Node:
@@ -178,13 +173,26 @@ def _attribute(node: str, attribute: ir.Attr) -> Any:
     raise GraphError(f"node {node}: attribute {attribute.name} holds a {attribute.type}, which is not supported")
 
 
+def _check_batch(graph: Graph, output: str, remedy: str) -> None:
+    """Raises GraphError for an output that is not ``[1, ...]`` for one image."""
+    shape = graph.shapes[output]
+    if len(shape) > 1 and shape[0] == 1:
+        return
+    if len(shape) == 1:
+        remedy = "; the axis of the batch is lost: write flatten(1) in place of squeeze() or flatten()"
+    raise GraphError(
+        f"graph {graph.name}: its output {output} for one image is [1, classes] of a classifier, and [1, ...] of "
+        f"another network, not {list(shape)}{remedy}"
+    )
+
+
 def _with_flat_logits(graph: Graph) -> Graph:
     """Flattens logits ``[1, classes, 1, 1]`` of fully convolutional classifiers to ``[1, classes]``.
 
-    The flat logits take the name of the output, because exports keep this name.
+    The flat logits take the name of the output, because exports keep this name. Several outputs stay as they are.
     """
-    shape = graph.shapes[graph.output]
-    if len(shape) < 3 or any(size != 1 for size in shape[2:]):
+    shape = graph.shapes[graph.outputs[0]]
+    if len(graph.outputs) > 1 or len(shape) < 3 or any(size != 1 for size in shape[2:]):
         return graph
     maps = f"{graph.output}:maps"
     flat = Node(f"{graph.output}:flatten", "Flatten", (maps,), (graph.output,))

@@ -15,8 +15,9 @@ from torch import nn
 from autotailor.compiler.library import quiet
 from autotailor.compiler.numbers import reference
 from autotailor.compiler.sources.export import evaluating
+from autotailor.compiler.sources.outputs import flat
 from autotailor.ir.errors import GraphError
-from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule, tensors
 from autotailor.ir.graph import Graph
 
 Tensor = torch.Tensor
@@ -51,7 +52,7 @@ def check_export(network: nn.Module, graph: Graph) -> None:
             expected = _run(network, image.to(parameter.device))
             if expected is None:
                 continue
-            difference = _difference(expected, exported(image.float()))
+            difference = _difference(expected, tensors(exported(image.float())))
             if difference <= ROUNDING:
                 continue
             step = max(torch.finfo(parameter.dtype).eps, torch.finfo(noise.dtype).eps)
@@ -77,8 +78,9 @@ def warn_of_unused(network: nn.Module, image: Tensor) -> None:
     try:
         with evaluating(network), quiet(), torch.enable_grad(), torch.compiler.set_stance("force_eager"):
             first = next(iter(parameters.values()))
-            logits = torch.func.functional_call(network, parameters, (image.to(first),))
-            found = torch.autograd.grad(logits.sum(), list(parameters.values()), allow_unused=True)
+            outputs = flat(torch.func.functional_call(network, parameters, (image.to(first),)))
+            whole = torch.stack([output.sum() for output in outputs.values()]).sum()
+            found = torch.autograd.grad(whole, list(parameters.values()), allow_unused=True)
     except Exception:  # a network without parameters, or one of the user's that does something of its own
         return
     unused = [name for name, gradient in zip(parameters, found, strict=True) if gradient is None]
@@ -91,29 +93,36 @@ def warn_of_unused(network: nn.Module, image: Tensor) -> None:
         )  # fmt: skip
 
 
-def _in_onnx_runtime(graph: Graph, image: Tensor) -> Tensor:
-    """What ONNX Runtime computes for the graph; NaN where ONNX Runtime cannot run the graph.
+def _in_onnx_runtime(graph: Graph, image: Tensor) -> tuple[Tensor, ...]:
+    """What ONNX Runtime computes for the graph; nothing where ONNX Runtime cannot run the graph.
 
     A difference of an operator's rule is none of the network's: ``check_numbers`` names the rule later.
     """
     try:
-        return torch.from_numpy(np.array(reference(graph, (), image.cpu())[graph.output]))
+        found = reference(graph, (), image.cpu())
     except GraphError:
-        return torch.full((1,), torch.nan)
+        return ()
+    return tuple(torch.from_numpy(np.array(found[name])) for name in graph.outputs)
 
 
-def _run(network: nn.Module, image: Tensor) -> Tensor | None:
-    """The network's outputs in a row; None where the network refuses the image or returns something else."""
+def _run(network: nn.Module, image: Tensor) -> tuple[Tensor, ...] | None:
+    """The network's outputs; None where the network refuses the image or returns something else than tensors."""
     try:
-        outputs = network(image)
+        outputs = flat(network(image))
     except Exception:  # a network of the user's may refuse images of such values
         return None
-    return outputs.flatten().float().cpu() if isinstance(outputs, torch.Tensor) else None
+    return tuple(output.float().cpu() for output in outputs.values()) or None
 
 
-def _difference(some: Tensor, others: Tensor) -> float:
-    """The largest difference of two rows, relative to the largest output; 0 where an output is not finite."""
-    some, others = some.flatten(), others.flatten()
+def _difference(some: tuple[Tensor, ...], others: tuple[Tensor, ...]) -> float:
+    """The largest difference of two networks' outputs, each relative to its largest number; 0 of other counts."""
+    if len(some) != len(others):
+        return 0.0
+    return max(_apart(one.flatten(), other.flatten()) for one, other in zip(some, others, strict=True))
+
+
+def _apart(some: Tensor, others: Tensor) -> float:
+    """The largest difference of two rows, relative to the largest number; 0 where a number is not finite."""
     if some.shape != others.shape or not (some.isfinite().all() and others.isfinite().all()):
         return 0.0
     scale = max(float(some.abs().max()), float(others.abs().max()), SMALL)

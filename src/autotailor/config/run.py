@@ -99,9 +99,9 @@ class ModelConfig(Section, of="model", error=ConfigError, kw_only=True):
         batch_norm: what becomes of BatchNorm that an ``.onnx`` file has folded into its weights. ``auto`` puts it back
             where the file records that it was there, ``reinsert`` behind every convolution with a bias, ``keep``
             nowhere.
-        output: the logits, where the network returns several tensors: their name in a mapping, a named tuple or an ONNX
-            file (such as ``logits`` of Hugging Face's networks), or their position in a tuple, from 0. Null where there
-            is one.
+        output: the one output to keep, where the network returns several: its name in a mapping, a named tuple or an
+            ONNX file (such as ``logits`` of Hugging Face's networks), or its position in a tuple, from 0. Null
+            keeps all.
         pretrain: how the original network is trained where ``weights`` is ``pretrain`` (see below); null elsewhere.
         space: what may change in the network (see below).
     """

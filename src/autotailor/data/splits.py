@@ -88,10 +88,10 @@ class EvaluationSet(ABC):
 
     A label is the class of an image, or what else the task of the images says (``autotailor.task``): labels have a row
     for each image. It is ``UNKNOWN`` where the image has none; ``accuracy.with_labels`` takes the original network's
-    answers.
+    answers, which are whole numbers or, where they are its outputs, floats.
     """
 
-    labels: npt.NDArray[np.int64]
+    labels: npt.NDArray[Any]
     groups: npt.NDArray[np.int64]
     task: str = CLASSIFICATION
 
@@ -202,7 +202,7 @@ def check_batches(batch_size: int, epoch: int = 0, start: int = 0) -> None:
 
 def check_labels(images: EvaluationSet) -> None:
     """Raises DataError where an image has no label, because whether an answer is right is then not known."""
-    if (images.labels == UNKNOWN).any():
+    if np.issubdtype(images.labels.dtype, np.integer) and (images.labels == UNKNOWN).any():
         raise DataError(
             f"{int((images.labels == UNKNOWN).sum())} of {len(images)} images have no label; "
             f"accuracy.with_labels(data, original) gives them the answers of the original network"

@@ -9,7 +9,7 @@ import torch
 
 from autotailor.data import EvaluationSet, resize
 from autotailor.data.splits import check_labels
-from autotailor.export.verification import run_onnx
+from autotailor.export.verification import as_tensors, run_onnx
 from autotailor.ir.space.metric import FloatArray
 from autotailor.task.registry import of
 
@@ -24,7 +24,7 @@ def accuracy_of_onnx(path: Path, evaluation: EvaluationSet) -> FloatArray:
 
     side = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_inputs()[0].shape[-1]
     found = [
-        task.judge(torch.from_numpy(run(np.ascontiguousarray(resize(images, side).numpy()))), targets).values
+        task.judge(as_tensors(run(np.ascontiguousarray(resize(images, side).numpy()))), targets).values
         for images, targets in evaluation.batches(BATCH)
     ]
     return np.asarray(torch.cat(found).numpy(), dtype=np.float64)

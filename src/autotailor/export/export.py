@@ -18,7 +18,16 @@ from torch import nn
 from autotailor.accuracy.backgrounds import Transparent, judge
 from autotailor.data import EvaluationSet, Preparation, resize
 from autotailor.export.deployable import Deployable
-from autotailor.export.verification import Array, Comparison, Verification, compare, run_exported_program, run_onnx
+from autotailor.export.verification import (
+    Array,
+    Arrays,
+    Comparison,
+    Verification,
+    as_arrays,
+    compare,
+    run_exported_program,
+    run_onnx,
+)
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
@@ -76,7 +85,7 @@ def export(
     directory.mkdir(parents=True, exist_ok=True)
     images, task = first_images(network.graph, evaluation), of(evaluation)
     with torch.no_grad():
-        reference: Array = network.reference(torch.from_numpy(images)).numpy()
+        reference = as_arrays(network.reference(torch.from_numpy(images)))
     onnx.save(to_onnx(network.graph, names=network.net.names), str(directory / ONNX))
     save_program(GraphModule(network.graph).eval(), images, directory / TORCH)
     comparisons = [
@@ -89,7 +98,7 @@ def export(
         subnet=network.subnet.id,
         tolerance=tolerance,
         images={"from": "the first images of the test set", "shape": list(images.shape)},
-        reference=reference.tolist(),
+        reference=reference.tolist() if network.net.num_classes and isinstance(reference, np.ndarray) else [],
         comparisons=(*comparisons, *converted),
         left_out={runtime.name: reason} if reason else {},
     )
@@ -115,7 +124,7 @@ def _as_given(network: Deployable, directory: Path, images: Array, task: Task) -
         return []
     onnx.save(given.restored(to_onnx(network.graph, names=network.net.names)), str(path))
     with torch.no_grad():
-        reference: Array = network.reference(torch.from_numpy(given.seen(images))).numpy()
+        reference = as_arrays(network.reference(torch.from_numpy(given.seen(images))))
     run = run_onnx(path)
     version = onnxruntime.__version__
     return [compare(GIVEN, "onnxruntime", version, lambda x: run(given.taken(x)), images, reference, task)]
@@ -126,7 +135,7 @@ def _converted(
     runtime: Runtime,
     directory: Path,
     images: Array,
-    reference: Array,
+    reference: Arrays,
     task: Task,
     needed: bool,
     tolerance: float,
@@ -180,15 +189,21 @@ def describe_subnet(
         "assignment": subnet.assignment,
         "modifications": {m.variable: m.choice for m in subnet.modifications},
         "input": net.names[0],
-        "output": net.names[1],
+        **({"output": net.names[1]} if len(net.names) == 2 else {"outputs": list(net.names[1:])}),
         "input_shape": list(network.graph.shapes[network.graph.input]),
         "given": net.graph.given.image(network.graph.shapes[network.graph.input]) if net.graph.given else None,
-        "classes": net.num_classes,
+        **({"classes": net.num_classes} if net.num_classes else {"output_shapes": _output_shapes(network)}),
         "parameters_m": float(net.parameters().predict(row)[0]),
         "macs_m": float(net.macs().predict(row)[0]),
         "preparation": asdict(preparation) if preparation else None,
         "transparency": asdict(judged) if judged else None,
     }
+
+
+def _output_shapes(network: Deployable) -> dict[str, list[int]]:
+    """Shape of each output of a SubNet, by name, batch 1."""
+    graph = network.graph
+    return {name: list(graph.shapes[own]) for name, own in zip(network.net.names[1:], graph.outputs, strict=True)}
 
 
 def save_program(module: nn.Module, images: Array, path: Path) -> None:

@@ -12,18 +12,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from autotailor.ir.execution.modules.graph import Outputs
+from autotailor.profiling.runtimes.base import rows
 from autotailor.task.interface import Task
 
 Array = npt.NDArray[np.float32]
-Runner = Callable[[Array], Array]
+Arrays = Array | tuple[Array, ...]
+Runner = Callable[[Array], Arrays]
+"""From images ``[n, 3, r, r]`` to what a network returns: an array ``[n, ...]``, or a tuple of several."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """One exported file's outputs against the SuperNet's.
 
-    ``max_relative_error`` is max |y - reference| / max |reference| over all images and outputs; ``same_predictions`` is
-    how far both say the same, 0 to 1 (``Task.agree``).
+    ``max_relative_error`` is max |y - reference| / max |reference| over all images and numbers of an output, and the
+    largest of all outputs; ``same_predictions`` is how far both say the same, 0 to 1 (``Task.agree``).
     """
 
     file: str
@@ -41,7 +45,8 @@ class Verification:
         subnet: id of the SubNet.
         tolerance: largest relative error allowed.
         images: source and shape of the input, so that anyone can repeat the comparison by hand.
-        reference: the SuperNet's logits for those images, ``[n, classes]``.
+        reference: what the SuperNet returns for those images: logits ``[n, classes]`` of a classifier; of another
+            network, whose outputs may be large, nothing.
         comparisons: one for each exported file.
         left_out: maps each runtime whose files are left out to the reason.
     """
@@ -68,18 +73,39 @@ class Verification:
 
 
 def compare(
-    file: str, runtime: str, version: str, run: Runner, images: Array, reference: Array, task: Task
+    file: str, runtime: str, version: str, run: Runner, images: Array, reference: Arrays, task: Task
 ) -> Comparison:
     """Runs images through one exported file and compares its outputs with the reference."""
-    outputs = run(images)
-    scale = float(np.abs(reference).max())
+    outputs = _shaped(run(images), reference)
+    pairs = tuple(zip(arrays(outputs), arrays(reference), strict=True))
     return Comparison(
         file=file,
         runtime=runtime,
         version=version,
-        max_relative_error=float(np.abs(outputs - reference).max()) / max(scale, 1e-30),
-        same_predictions=float(task.agree(torch.from_numpy(outputs), torch.from_numpy(reference)).double().mean()),
+        max_relative_error=max(float(np.abs(y - x).max()) / max(float(np.abs(x).max()), 1e-30) for y, x in pairs),
+        same_predictions=float(task.agree(as_tensors(outputs), as_tensors(reference)).double().mean()),
     )
+
+
+def arrays(outputs: Arrays) -> tuple[Array, ...]:
+    """The arrays that a network returns."""
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def _shaped(outputs: Arrays, reference: Arrays) -> Arrays:
+    """Outputs in the shape of the reference; some runtimes return flat rows."""
+    shaped = tuple(y.reshape(x.shape) for y, x in zip(arrays(outputs), arrays(reference), strict=True))
+    return shaped if isinstance(reference, tuple) else shaped[0]
+
+
+def as_tensors(outputs: Arrays) -> Outputs:
+    """What a file returns, as a module would."""
+    return tuple(map(torch.from_numpy, outputs)) if isinstance(outputs, tuple) else torch.from_numpy(outputs)
+
+
+def as_arrays(outputs: Outputs) -> Arrays:
+    """What a module returns, as arrays."""
+    return tuple(each.numpy() for each in outputs) if isinstance(outputs, tuple) else outputs.numpy()
 
 
 def run_onnx(path: Path) -> Runner:
@@ -90,16 +116,15 @@ def run_onnx(path: Path) -> Runner:
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
-    return lambda images: np.concatenate([session.run(None, {name: image[None]})[0] for image in images])
+    return lambda images: rows([session.run(None, {name: image[None]}) for image in images])
 
 
 def run_exported_program(path: Path) -> Runner:
     """A function that runs a saved ``torch.export`` program."""
     module = torch.export.load(io.BytesIO(path.read_bytes())).module()
 
-    def run(images: Array) -> Array:
+    def run(images: Array) -> Arrays:
         with torch.no_grad():
-            logits: Array = module(torch.from_numpy(images)).numpy()
-        return logits
+            return as_arrays(module(torch.from_numpy(images)))
 
     return run

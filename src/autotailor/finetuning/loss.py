@@ -2,7 +2,7 @@
 
 The function is called for each SubNet of each step as ``function(logits, labels, teacher, config)``:
 
-* ``logits``: of the SubNet, for a classifier ``[b, classes]``, float32, with gradient;
+* ``logits``: of the SubNet, for a classifier ``[b, classes]``, float32, with gradient; a tuple of several outputs;
 * ``labels``: targets of the task (``data.task``), for classification ``[b]``, int64; -1 for pictures without labels,
   where ``config.distillation.weight`` is 1. Where ``config.augmentation`` mixes labelled images (``mixup``,
   ``cutmix``), the share of each class in each image, float32 ``[b, classes]``;
@@ -16,6 +16,7 @@ because SubNets run side by side and a training goes on bit by bit after an inte
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -27,7 +28,7 @@ from autotailor.finetuning.lesson import lesson_of
 from autotailor.project.factory import FAILURES, find_factory, raised
 from autotailor.task.interface import Task
 
-Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, FinetuneConfig], torch.Tensor]
+Loss = Callable[[Any, torch.Tensor, Any, FinetuneConfig], torch.Tensor]
 
 
 def make_loss(config: FinetuneConfig, task: Task, classes: int, independent: bool, labelled: bool = True) -> Loss:
@@ -46,9 +47,7 @@ def make_loss(config: FinetuneConfig, task: Task, classes: int, independent: boo
     if config.loss is not None:
         return _checked(config.loss, config, task, classes, labelled)
 
-    def distil(
-        logits: torch.Tensor, labels: torch.Tensor, teacher: torch.Tensor, config: FinetuneConfig
-    ) -> torch.Tensor:
+    def distil(logits: Any, labels: torch.Tensor, teacher: Any, config: FinetuneConfig) -> torch.Tensor:
         return task.loss(logits, labels, teacher, lesson_of(config, independent))
 
     return distil

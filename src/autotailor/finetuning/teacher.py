@@ -61,7 +61,7 @@ def _asked(teacher: nn.Module, data: DataSplits, resolution: int, task: Task) ->
     @torch.no_grad()
     def ask(images: torch.Tensor) -> Targets:
         outputs = teacher(as_input(images, device_of(teacher), resolution))
-        return np.asarray(task.answers(outputs).cpu().numpy(), dtype=np.int64)
+        return np.asarray(task.answers(outputs).cpu().numpy())
 
     values, answers = each_image(
         *(teacher, data.validation, resolution),

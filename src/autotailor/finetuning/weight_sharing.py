@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -205,7 +206,7 @@ class WeightSharing:
         for view in self._views:
             view.look_at(self._module)
         teaching = self._strategy.in_place and subnets[0] == self._largest
-        first: Future[torch.Tensor] = Future()  # logits of the largest SubNet, where it teaches the others
+        first: Future[Any] = Future()  # outputs of the largest SubNet, where it teaches the others
         lessons = self._lessons(subnets, batch.images)
 
         def run(position: int) -> tuple[torch.Tensor, Gradients]:
@@ -217,7 +218,7 @@ class WeightSharing:
                         first.set_exception(error)
                     raise
                 if position == 0:
-                    first.set_result(logits.detach())
+                    first.set_result(_detached(logits))
                 targets = first.result() if teaching and position else lessons[subnets[position]].result()
                 loss = self._loss(logits, batch.labels, targets, self._config)
                 return loss.detach(), slices.gradients(loss * batch.loss_scale / len(subnets))
@@ -238,8 +239,8 @@ class WeightSharing:
         """Which SubNets of the last step are the largest or the smallest, whatever the resolution of the step."""
         return tuple(sorted(self._ends.get(_shape(subnet), "between") for subnet, _ in self._last))
 
-    def _lessons(self, subnets: Sequence[SubNet], images: torch.Tensor) -> dict[SubNet, Future[torch.Tensor]]:
-        """The logits that each SubNet learns from; they are computed beside the first SubNet."""
+    def _lessons(self, subnets: Sequence[SubNet], images: torch.Tensor) -> dict[SubNet, Future[Any]]:
+        """The outputs that each SubNet learns from; they are computed beside the first SubNet."""
         if self._teaching is None:
             return dict.fromkeys(subnets, self._pool.submit(self._by_teacher, images))
         others = [subnet for subnet in subnets if subnet != self._largest]
@@ -251,19 +252,24 @@ class WeightSharing:
         return lessons
 
     @torch.no_grad()
-    def _by_largest(self, view: ElasticModule, images: torch.Tensor) -> torch.Tensor:
-        """The logits of the largest SubNet as it is now, with the statistics of these images, as in its training."""
+    def _by_largest(self, view: ElasticModule, images: torch.Tensor) -> Any:
+        """The outputs of the largest SubNet as it is now, with the statistics of these images, as in its training."""
         view.look_at(self._module)
         return self._logits(view.train(), self._largest, images)
 
     @torch.no_grad()
-    def _by_teacher(self, images: torch.Tensor) -> torch.Tensor:
-        """The teacher's logits, at its own resolution."""
+    def _by_teacher(self, images: torch.Tensor) -> Any:
+        """The teacher's outputs, at its own resolution."""
         return forward(self._teacher.network, sized(images, self._teacher.resolution), self._config.precision)
 
-    def _logits(self, module: ElasticModule, subnet: SubNet, images: torch.Tensor) -> torch.Tensor:
+    def _logits(self, module: ElasticModule, subnet: SubNet, images: torch.Tensor) -> Any:
         module.activate(subnet)
         return forward(module, sized(images, resolution_of(subnet)), self._config.precision)
+
+
+def _detached(outputs: Any) -> Any:
+    """What a network returns, without gradients."""
+    return tuple(each.detach() for each in outputs) if isinstance(outputs, tuple) else outputs.detach()
 
 
 def _shape(subnet: SubNet) -> tuple[int, ...]:

@@ -7,13 +7,18 @@ from typing import Any
 from autotailor.ir.supernet import SuperNet
 
 
+def _outputs(net: SuperNet) -> dict[str, list[int]]:
+    """Meta shape of each output, by name."""
+    return {name: list(shape) for name, shape in zip(net.graph.outputs, net.output_shapes, strict=True)}
+
+
 def describe(net: SuperNet) -> dict[str, Any]:
     """Counts, variables, blocks, stages, and static parts with their reasons, as plain data."""
     space = net.space
     return {
         "network": net.name,
         "input_shape": list(net.input_shape),
-        "classes": net.num_classes,
+        **({"classes": net.num_classes} if net.num_classes else {"outputs": _outputs(net)}),
         "final_activation": net.head.activation or None,
         "modifications": space.num_modifications,
         "variants": str(space.num_variants),

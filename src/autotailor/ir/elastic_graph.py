@@ -174,9 +174,9 @@ class ElasticGraph:
 
         A junction behind several blocks is read through: for these, ``_unmerged`` says where they are there.
         """
-        found: dict[str, Gate | bool] = {}
+        found, outputs = dict[str, Gate | bool](), set(self.graph.outputs)
         for node in reversed(self.graph.nodes if self._joints else ()):
-            when: Gate | bool = self.graph.output in node.outputs
+            when: Gate | bool = not outputs.isdisjoint(node.outputs)
             for output in node.outputs:
                 for reader in self.graph.consumers.get(output, ()):
                     when = either(when, together(found[reader.name], self._reads(reader, output)))

@@ -20,6 +20,8 @@ from autotailor.ir.feature import Attributes, Shape, freeze_attributes
 from autotailor.ir.given import Given
 
 Weights = Mapping[str, npt.NDArray[Any]]
+SINK = ":outputs"
+"""The kind, the name and the result of the node that stands behind all outputs of a graph with several."""
 MIXING = ("Conv", "Gemm", "MatMul")
 """Kinds of operators whose second input may be a weight that mixes channels."""
 
@@ -57,12 +59,13 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A classifier: one image in, one row of logits out.
+    """A network: one image in, one or several tensors out.
 
     Attributes:
         name: of the network.
         nodes: in topological order.
-        input, output: tensor names.
+        input: tensor name.
+        outputs: tensor names, in the order in which the network returns the tensors.
         shapes: meta shape of every activation, batch first (batch 1).
         weights: constant tensors by name.
         given: how the file that the network came from takes its image.
@@ -73,7 +76,7 @@ class Graph:
     name: str
     nodes: tuple[Node, ...]
     input: str
-    output: str
+    outputs: tuple[str, ...]
     shapes: Mapping[str, Shape]
     weights: Weights
     given: Given = field(default_factory=Given)
@@ -87,8 +90,33 @@ class Graph:
             if missing:
                 raise GraphError(f"graph {self.name}: node {node.name} reads {missing}, which nothing before it writes")
             known.update(node.outputs)
-        if self.output not in known:
-            raise GraphError(f"graph {self.name}: no node writes its output {self.output!r}")
+        if not self.outputs or isinstance(self.outputs, str):
+            raise GraphError(f"graph {self.name}: its outputs are {self.outputs!r}, expected a tuple of tensor names")
+        for output in self.outputs:
+            if output not in known:
+                raise GraphError(f"graph {self.name}: no node writes its output {output!r}")
+
+    @property
+    def output(self) -> str:
+        """The tensor that the network returns.
+
+        Raises:
+            GraphError: the network returns several.
+        """
+        if len(self.outputs) != 1:
+            raise GraphError(
+                f"graph {self.name}: it returns {len(self.outputs)} tensors ({', '.join(self.outputs)}), and one is "
+                f"expected here; set model.output (inspect: --output) to the name of one"
+            )
+        return self.outputs[0]
+
+    @cached_property
+    def closed(self) -> Graph:
+        """The graph with one node behind all outputs, where there are several: all paths then have an end in common."""
+        if len(self.outputs) == 1:
+            return self
+        nodes = (*self.nodes, Node(SINK, SINK, self.outputs, (SINK,)))
+        return replace(self, nodes=nodes, outputs=(SINK,), shapes={**self.shapes, SINK: ()})
 
     def activations(self, node: Node) -> tuple[str, ...]:
         """Inputs of a node without the weights among them."""
@@ -115,7 +143,12 @@ class Graph:
 
     @cached_property
     def post_dominators(self) -> dict[str, str]:
-        """Node name to the name of the first node that every path from the node to the output passes."""
+        """Node name to the name of the first node that every path from the node to an output passes.
+
+        Where there are several outputs, the paths end in the node that ``closed`` has behind all of them.
+        """
+        if self.closed is not self:
+            return self.closed.post_dominators
         flow: nx.DiGraph[str] = nx.DiGraph()
         for node in self.nodes:
             flow.add_node(node.name)
@@ -131,7 +164,7 @@ class Graph:
             "name": self.name,
             "nodes": [[n.name, n.kind, list(n.inputs), list(n.outputs), n.values] for n in self.nodes],
             "input": self.input,
-            "output": self.output,
+            **({"output": self.output} if len(self.outputs) == 1 else {"outputs": list(self.outputs)}),
             "shapes": {name: list(shape) for name, shape in self.shapes.items()},
             **({"given": asdict(self.given)} if self.given else {}),
             **({"parameters": sorted(self.parameters)} if self.parameters else {}),
@@ -148,7 +181,8 @@ class Graph:
         shapes = {name: tuple(shape) for name, shape in data["shapes"].items()}
         given = Given(**data.get("given", {}))
         kinds = (frozenset(data.get(kind, ())) for kind in ("parameters", "buffers"))
-        return cls(data["name"], nodes, data["input"], data["output"], shapes, weights, given, *kinds)
+        outputs = tuple(data["outputs"] if "outputs" in data else [data["output"]])
+        return cls(data["name"], nodes, data["input"], outputs, shapes, weights, given, *kinds)
 
     def with_weights(self, weights: Weights) -> Graph:
         """The same graph over other weights."""

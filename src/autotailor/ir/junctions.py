@@ -59,7 +59,7 @@ def source_of(junction: Node, choice: object) -> int:
 
 
 def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
-    """The nodes of a graph without junctions that its output needs, in topological order.
+    """The nodes of a graph without junctions that its outputs need, in topological order.
 
     Args:
         graph: with junctions.
@@ -72,7 +72,7 @@ def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
     written: dict[str, str] = {}
     for node in reversed(known):  # junctions may follow one another
         written[sources[node.name]] = written.get(node.outputs[0], node.outputs[0])
-    needed, kept = {graph.output}, list[Node]()
+    needed, kept = set(graph.outputs), list[Node]()
     for node in reversed(graph.nodes):
         if needed.intersection(node.outputs):
             needed.update((sources[node.name],) if node.kind == JUNCTION else node.inputs)

@@ -192,7 +192,8 @@ def _is_closed(graph: Graph, members: Sequence[Node], root: Node) -> bool:
     names = {member.name for member in members}
     inner = [name for member in members if member is not root for name in member.outputs]
     return all(
-        name != graph.output and all(reader.name in names for reader in graph.consumers.get(name, ())) for name in inner
+        name not in graph.outputs and all(reader.name in names for reader in graph.consumers.get(name, ()))
+        for name in inner
     )
 
 

@@ -19,6 +19,8 @@ from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import Dimensions, OperatorRule, rules
 
+MAP, SIDES = 4, (2, 3)
+"""Axes of a map ``[n, channels, height, width]``, and which of them are its sides."""
 HUGE = 1e4
 """From here on, values of a weight stand for infinity, as masks of attention have them in place of it."""
 
@@ -94,14 +96,27 @@ class _Propagator:
             if reason:
                 self._static.append(StaticPart(node.name, node.kind, reason))
                 self._bypass(node)
-        for dimension in self._known[self._graph.output]:
-            self.freeze(dimension)
+        for output in self._graph.outputs:
+            self._keep(self._known[output])
         self._pin_resolution()
         resolved = {name: self.dimensions(name) for name in (*self._known, *self._graph.weights)}
         sides = (axis for axis in self._known[self._graph.input] if isinstance(axis, Resolution))
         step = next((self._unifier.step(side) for side in sides), 1)
         needs = tuple(replace(need, dimension=self._unifier.resolve(need.dimension)) for need in self._needs)
         return Propagation(resolved, tuple(self._static), step, needs)
+
+    def _keep(self, output: Dimensions) -> None:
+        """Freezes the axes of an output, because they have a meaning; the sides of a map may follow the resolution.
+
+        A map as large as the image stays as large as the image.
+        """
+        image = self._known[self._graph.input]
+        for position, dimension in enumerate(output):
+            if len(output) == len(image) == MAP and position in SIDES and dimension.meta == image[position].meta:
+                self.unify(dimension, image[position])
+            atoms = self._unifier.resolve(dimension).atoms()
+            if not (len(output) == MAP and position in SIDES and all(atom.is_spatial for atom in atoms)):
+                self.freeze(dimension)
 
     def _visit(self, node: Node) -> str:
         """Asks the rule of a node; returns the reason where the node has to stay static."""

@@ -99,9 +99,9 @@ class SuperNet:
         return self.elastic.original
 
     @property
-    def names(self) -> tuple[str, str]:
-        """Names of the network's input and output: an ONNX file's own, or ``input`` and ``output``."""
-        return self.graph.input, self.graph.output
+    def names(self) -> tuple[str, ...]:
+        """Names of the network's input and outputs: an ONNX file's own, or ``input`` and ``output``."""
+        return self.graph.input, *self.graph.outputs
 
     @property
     def name(self) -> str:
@@ -144,8 +144,13 @@ class SuperNet:
 
     @property
     def num_classes(self) -> int:
-        """Length of a row of logits."""
-        return self.graph.shapes[self.graph.output][-1]
+        """Length of the row of logits; 0 where the network returns something else, or several tensors."""
+        return self.output_shapes[0][-1] if [len(shape) for shape in self.output_shapes] == [2] else 0
+
+    @property
+    def output_shapes(self) -> tuple[Shape, ...]:
+        """Meta shape of each output, batch first: ``(1, classes)`` of a classifier, ``(1, channels, h, w)`` of maps."""
+        return tuple(self.graph.shapes[name] for name in self.graph.outputs)
 
     @cached_property
     def head(self) -> Head:
@@ -218,7 +223,7 @@ class SuperNet:
         return GraphModule(self.slice(subnet, statistics), logits).eval()
 
     def export_onnx(self, subnet: SubNet, path: str | Path, statistics: Statistics | None = None) -> None:
-        """Writes a SubNet as ONNX, opset 17, batch 1; input and output are called as in the original network.
+        """Writes a SubNet as ONNX, opset 17, batch 1; input and outputs are called as in the original network.
 
         Raises:
             GraphError: there is no such folder.

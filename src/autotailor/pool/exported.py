@@ -18,6 +18,7 @@ from autotailor.export.export import ONNX, first_images
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.space.subnet import SubNet
 from autotailor.profiling.runtimes.base import Runtime
+from autotailor.serving.errors import PoolError
 
 Float32 = npt.NDArray[np.float32]
 ANSWERS = "answers.npz"
@@ -57,8 +58,14 @@ def export_member(network: Deployable, evaluation: EvaluationSet, runtime: Runti
         folder: of the files.
 
     Raises:
+        PoolError: the network is no classifier.
         ProfilingError: ncnn cannot run the network.
     """
+    if not network.net.num_classes:
+        raise PoolError(
+            f"network {network.net.name} returns no row of classes, and pools serve classifiers; export its SubNets "
+            f"(rule export), which need no pool"
+        )
     images = first_images(network.graph, evaluation)
     with torch.no_grad():
         logits = network.reference(torch.from_numpy(images)).numpy()

@@ -1,6 +1,7 @@
 """The interface of every task: what networks answer, how right that is, and what they learn from.
 
 A network turns pictures into outputs, one row for each picture, and a picture has a target. A task says what both mean.
+Outputs are a tensor ``[n, ...]``, or a tuple where a network returns several.
 Of each picture it keeps a value from 0 to 1, how right the outputs are, and a loss. Whatever compares SubNets
 (sensitivities, predictions, the search, races) computes with means of these values and losses.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from autotailor.ir.space.metric import FloatArray
     from autotailor.task.scores import Score
 
-Targets = npt.NDArray[np.int64]
+Targets = npt.NDArray[Any]
+"""Of pictures, one row for each: int64, or float32 where they are another network's outputs."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Task(ABC):
         network: what a network for this task is called, with its article.
         reading: a sentence that says how outputs are read, the likeliest among them.
         target_axes: axes of the targets of a set of pictures, that of the pictures included.
+        labelled: whether pictures can have targets of their own; else only the original network's answers are targets.
         score: what is reported.
         agreement: what is reported where pictures have no targets of their own; ``score.compares`` is set in it.
     """
@@ -88,11 +91,12 @@ class Task(ABC):
     network: ClassVar[str]
     reading: ClassVar[str]
     target_axes: ClassVar[int]
+    labelled: ClassVar[bool] = True
     score: ClassVar[Score]
     agreement: ClassVar[Score]
 
     @abstractmethod
-    def judge(self, outputs: torch.Tensor, targets: torch.Tensor) -> Judgement:
+    def judge(self, outputs: Any, targets: torch.Tensor) -> Judgement:
         """Values and losses of pictures.
 
         Args:
@@ -101,17 +105,15 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def answers(self, outputs: torch.Tensor) -> torch.Tensor:
-        """The targets that outputs without their final activation stand for, int64; those of unlabelled pictures."""
+    def answers(self, outputs: Any) -> torch.Tensor:
+        """The targets that outputs without their final activation stand for; those of unlabelled pictures."""
 
     @abstractmethod
-    def agree(self, outputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    def agree(self, outputs: Any, others: Any) -> torch.Tensor:
         """How far two networks say the same of each picture, 0 to 1, ``[n]``; both with or both without activation."""
 
     @abstractmethod
-    def loss(
-        self, outputs: torch.Tensor, targets: torch.Tensor, teacher: torch.Tensor | None, lesson: Lesson
-    ) -> torch.Tensor:
+    def loss(self, outputs: Any, targets: torch.Tensor, teacher: Any, lesson: Lesson) -> torch.Tensor:
         """What training minimises, the mean over the batch, a scalar.
 
         Args:
@@ -131,7 +133,7 @@ class Task(ABC):
         """Targets of some pictures, with which the user's loss is tried, and what they are in words."""
 
     @abstractmethod
-    def misfit(self, outputs: torch.Tensor, classes: int, images: str) -> str:
+    def misfit(self, outputs: Any, classes: int, images: str) -> str:
         """Why outputs for two images cannot be those of this task, as the end of a sentence; "" where they can.
 
         Args:

@@ -50,13 +50,15 @@ def of(data: DataSplits | EvaluationSet) -> Task:
     """The task of data, whose targets have the form that it expects.
 
     Raises:
-        TaskError: the targets have another form, or the task is unknown.
+        TaskError: the targets have another form or are of no use to the task, or the task is unknown.
     """
     from autotailor.data.splits import DataSplits
 
     images = data.validation if isinstance(data, DataSplits) else data
     task = find(images.task)
-    if images.labels.ndim != task.target_axes:
+    if isinstance(data, DataSplits):
+        _check_labels(task, data.labelled)
+    if images.labels.ndim != task.target_axes and (task.labelled or images.labels.ndim != 1):
         raise TaskError(
             f"data.task is {task.name}, whose targets have {task.target_axes} axes, and the data have targets of shape "
             f"{list(images.labels.shape)}; name the task of these data, or the data of this task (data.kind)"
@@ -68,9 +70,17 @@ def of_section(section: Mapping[str, Any]) -> Task:
     """The task that a section ``data`` of the configuration names.
 
     Raises:
-        TaskError: see ``find``.
+        TaskError: see ``find``, and the pictures have labels that the task cannot use.
     """
-    return find(str(section.get("task", CLASSIFICATION)))
+    task = find(str(section.get("task", CLASSIFICATION)))
+    _check_labels(task, has_labels(section))
+    return task
+
+
+def _check_labels(task: Task, labelled: bool) -> None:
+    """Raises TaskError for labels that a task cannot use."""
+    if labelled and not task.labelled:
+        raise TaskError(f"data.task is {task.name}, which compares with the original network; set data.labels to false")
 
 
 def score_of(data: DataSplits) -> Score:

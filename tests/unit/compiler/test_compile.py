@@ -192,7 +192,7 @@ REFUSED = {
     "nodes out of order": (f"{HEAD}  t = Conv (x, kernel)", "valid ONNX"),
     "a tensor from nowhere": (f"{STEM}  t = Add (c, nowhere)  {HEAD}", "valid ONNX"),
     "an operator that ONNX lacks": (f"{STEM}  t = Foo (c)  {HEAD}", "Foo"),
-    "a sequence of tokens": ("f = Flatten <axis = 2> (x)  y = Unsqueeze (f, first)", "logits"),
+    "a sequence of tokens": ("f = Flatten <axis = 2> (x)  y = Unsqueeze (f, first)", "rest of the batch"),
     "a map that has shrunk away": (f"t = Conv <dilations = [9, 9]> (x, kernel)  {HEAD}", "shapes cannot|empty"),
 }  # fmt: skip
 

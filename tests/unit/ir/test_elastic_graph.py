@@ -28,7 +28,7 @@ def test_removed_blocks_are_read_around_as_if_they_had_never_been_there(removed:
     network = networks.make("resnet")
     network.stages = nn.Sequential(*list(network.stages)[: 5 - removed])
     graph = net.graph
-    alone = Graph("alone", kept.nodes, graph.input, kept.tensor(graph.output), graph.shapes, graph.weights)
+    alone = Graph("alone", kept.nodes, graph.input, (kept.tensor(graph.output),), graph.shapes, graph.weights)
     x = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
         torch.testing.assert_close(GraphModule(alone).eval()(x), network(x), rtol=1e-4, atol=1e-4)

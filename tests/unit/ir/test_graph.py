@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import freeze_attributes
-from autotailor.ir.graph import Graph, Node
+from autotailor.ir.graph import SINK, Graph, Node
 
 SHAPE = (1, 4)
 
@@ -23,7 +24,7 @@ def graph(*nodes: tuple[str, tuple[str, ...]], output: str = "", **weights: npt.
     made = tuple(Node(name, "Add", inputs, (name,)) for name, inputs in nodes)
     shapes = dict.fromkeys(["in", *(name for name, _ in nodes)], SHAPE)
     constants = {name: np.asarray(value, dtype=np.float32) for name, value in weights.items()}
-    return Graph("test", made, "in", output or made[-1].name, shapes, constants)
+    return Graph("test", made, "in", (output or made[-1].name,), shapes, constants)
 
 
 def test_a_node_that_reads_what_nothing_before_it_writes_is_named() -> None:
@@ -43,6 +44,18 @@ def test_weights_and_absent_inputs_are_no_activations() -> None:
         "in": ["a"], "a": ["b", "c"], "b": ["c"],
     }  # fmt: skip
     assert {name: node.name for name, node in found.producers.items()} == {"a": "a", "b": "b", "c": "c"}
+
+
+def test_several_outputs_have_an_end_in_common() -> None:
+    made = graph(("a", ("in",)), ("b", ("a",)), ("c", ("a",)), ("d", ("c",)))
+    found = replace(made, outputs=("b", "d"))
+    assert found.closed.nodes[-1].inputs == ("b", "d")
+    assert {name: found.post_dominators[name] for name in "abcd"} == {"a": SINK, "b": SINK, "c": "d", "d": SINK}
+    assert made.closed is made
+    with pytest.raises(GraphError, match=r"it returns 2 tensors \(b, d\), and one is expected here; set model\.output"):
+        found.output  # noqa: B018
+    assert Graph.restore(found.describe(), found.weights).outputs == ("b", "d")
+    assert Graph.restore(made.describe(), made.weights).outputs == ("d",)
 
 
 @st.composite
@@ -70,7 +83,7 @@ def test_post_dominators_are_the_first_nodes_on_every_path_to_the_output(found: 
 def test_what_is_described_is_restored() -> None:
     attributes = freeze_attributes({"pads": [0, 1], "mode": "reflect", "alpha": 0.5, "axis": -1})
     nodes = (Node("a", "Pad", ("in", "", "w"), ("a",), attributes), Node("b", "Relu", ("a",), ("b", "c")))
-    whole = Graph("test", nodes, "in", "c", dict.fromkeys(("in", "a", "b", "c"), SHAPE), {"w": np.ones(4)})
+    whole = Graph("test", nodes, "in", ("c",), dict.fromkeys(("in", "a", "b", "c"), SHAPE), {"w": np.ones(4)})
     again = Graph.restore(whole.describe(), whole.weights)
     assert (again.name, again.nodes, again.input, again.output, again.shapes) == (
         whole.name, whole.nodes, whole.input, whole.output, whole.shapes,

@@ -23,7 +23,7 @@ def graph(*nodes: tuple[str, tuple[str, ...], str], **weights: npt.ArrayLike) ->
     made = tuple(Node(output, kind, inputs, (output,)) for kind, inputs, output in nodes)
     shapes = {"in": SHAPE, **{node.name: SHAPE for node in made}}
     constants = {name: np.array(value, dtype=np.float32) for name, value in weights.items()}
-    return Graph("test", made, "in", made[-1].name, shapes, constants)
+    return Graph("test", made, "in", (made[-1].name,), shapes, constants)
 
 
 def kinds(of: Graph, *patterns: Pattern) -> list[str]:
@@ -80,7 +80,7 @@ def test_names_in_attributes_become_attributes() -> None:
         Node("b", "Transpose", ("a",), ("b",), freeze_attributes({"perm": (0, 2, 1)})),
         Node("c", "Reshape", ("b",), ("c",), freeze_attributes({"shape": (-1, 6)})),
     )
-    found = Graph("test", nodes, "in", "c", dict.fromkeys(["in", "a", "b", "c"], (1, 6)), {})
+    found = Graph("test", nodes, "in", ("c",), dict.fromkeys(["in", "a", "b", "c"], (1, 6)), {})
     assert find_matches(found, [pattern])["c"].node.values == {"group": 2}
 
 

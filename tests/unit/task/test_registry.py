@@ -21,7 +21,7 @@ def test_each_task_says_what_it_is(name: str) -> None:
     assert found.network.startswith(("a ", "an "))
     assert found.reading.endswith(".")
     assert found.agreement.compares
-    assert not found.score.compares
+    assert found.score.compares != found.labelled
 
 
 @pytest.mark.parametrize("name", task.names())
@@ -34,7 +34,7 @@ def test_examples_are_targets_of_the_task_and_its_loss_has_a_gradient(name: str)
         assert loss.isfinite()
         assert torch.autograd.grad(loss, outputs)[0].abs().sum() > 0
     assert found.misfit(outputs[:2], 3, "the data") == ""
-    assert "choose the data of the network's classes" in found.misfit(outputs[:2], 4, "the data")
+    assert ("choose the data of the network's classes" in found.misfit(outputs[:2], 4, "the data")) == found.labelled
 
 
 @pytest.mark.parametrize("name", task.names())
@@ -42,7 +42,8 @@ def test_what_a_network_answers_is_right_as_a_target(name: str) -> None:
     found = task.find(name)
     outputs = torch.randn(50, 5, generator=torch.Generator().manual_seed(0))
     answers = found.answers(outputs)
-    assert (answers.dtype, answers.ndim) == (torch.int64, found.target_axes)
+    kind = torch.int64 if found.labelled else torch.float32
+    assert (answers.dtype, answers.ndim) == (kind, found.target_axes)
     assert (found.judge(outputs, answers).values == 1).all()
     assert (found.agree(outputs, outputs) == 1).all()
     assert 0 < found.chance(answers.numpy()) < 1
@@ -56,7 +57,9 @@ def test_a_section_without_a_task_is_classification() -> None:
 
 
 def test_an_unknown_task_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(task.TaskError, match=r"known are classification, multilabel\. Did you mean 'multilabel'"):
+    with pytest.raises(
+        task.TaskError, match=r"known are classification, multilabel, outputs\. Did you mean 'multilabel'"
+    ):
         task.find("multi_label")
 
 

@@ -18,6 +18,7 @@ from autotailor.accuracy.sharing.plan import Visit
 from autotailor.compute.placement import device_of, put
 from autotailor.data.splits import Batch
 from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.execution.modules.graph import Outputs
 from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector, Statistics
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.operators.rule import Tensor
@@ -86,7 +87,7 @@ class _Batch:
         self._sized: dict[int, Tensor] = {}
         self.kept: dict[int, Values] = {}
 
-    def logits(self, visit: Visit, prepared: PreparedSubNet) -> Tensor:
+    def logits(self, visit: Visit, prepared: PreparedSubNet) -> Outputs:
         """Makes a visit with the SubNet that is active in the module."""
         schedule, position = prepared.schedule, visit.start
         values = dict(self.kept[position]) if position else {schedule.source: self._input(prepared)}

@@ -49,7 +49,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="where to put BatchNorm back that was folded into the weights of a file: where the file records the "
         "folding, behind every convolution with a bias, or nowhere",
     )
-    parser.add_argument("--output", metavar="NAME", help="the logits, where the network returns several tensors")
+    parser.add_argument("--output", metavar="NAME", help="one output to keep, where the network returns several")
     weights = parser.add_mutually_exclusive_group()
     weights.add_argument(
         "--weights", type=given_path, metavar="FILE", help="a checkpoint (.pt, .safetensors) of the source"
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
         if own is not None or options.yaml:
             _check_square(net, options.source)
         if own is not None:
-            own.check_outputs(options.source, net.num_classes)
+            own = own.for_network(options.source, net.num_classes)
         if options.yaml and device is not None:
             _check_runtime(net, device)
         configuration = _configuration(net, options, own) if options.yaml else ""

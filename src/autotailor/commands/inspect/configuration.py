@@ -30,7 +30,7 @@ def model_section(net: SuperNet, options: argparse.Namespace) -> dict[str, Any]:
         "source": str(options.source).replace("${", "\\${"),
         "weights": None if options.weights is None else str(options.weights).replace("${", "\\${"),
         "resolution": net.input_shape[-1],
-        "num_classes": net.num_classes,
+        "num_classes": net.num_classes or None,
         "pretrain": None,
         **({} if options.batch_norm == "auto" else {"batch_norm": options.batch_norm}),
         **({} if options.output is None else {"output": options.output}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ class OwnData:
         labels: whether the pictures lie in folders of classes, or their labels stand in a table.
         table: name of the table in the folder; "" where there is none.
         columns: labels of the table.
+        task: that the configuration names; "" where it is that of the dataset.
     """
 
     folder: Path
@@ -61,6 +62,7 @@ class OwnData:
     labels: bool = True
     table: str = ""
     columns: tuple[str, ...] = ()
+    task: str = ""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -72,10 +74,24 @@ class OwnData:
         """The dataset that reads the pictures."""
         return "table" if self.table else "folder"
 
-    def check_outputs(self, source: str, outputs: int) -> None:
-        """Raises AgreementError where the network has another number of outputs."""
+    def for_network(self, source: str, outputs: int) -> OwnData:
+        """The pictures with the task of a network.
+
+        Args:
+            source: of the network.
+            outputs: how many classes it knows; 0 where it returns something else.
+
+        Raises:
+            AgreementError: the pictures have other labels than the network.
+        """
+        if self.labels and not outputs:
+            raise AgreementError(
+                f"the network {source} returns no row of classes, and the pictures in {self.folder} have labels; name "
+                f"a folder in which pictures lie without folders of classes"
+            )
         if self.labels and outputs != len(self.classes):
             raise AgreementError(mismatch(source, outputs, str(self.folder), self.classes))
+        return self if outputs else replace(self, task="outputs")
 
     def verify(self) -> None:
         """Raises DataError naming every picture that cannot be used."""
@@ -246,6 +262,8 @@ def data_lines(
     if not own.labels:
         without = "none: the original network teaches alone, and accuracy is agreement with it"
         rows.insert(2, ("labels", False, without))
+    if own.task:
+        rows.insert(2, ("task", own.task, "how near a SubNet's outputs are to the original network's"))
     if len(own.layout.parts) < 3:
         missing = "training, validation, test: drawn by the seed, equal files in one part"
         if "val" not in own.layout.parts:

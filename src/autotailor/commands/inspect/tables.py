@@ -49,7 +49,14 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
         console = terminal(file=console.file, width=WIDTH)
     macs = net.macs()
     shape = _times(net.input_shape[1:])
-    console.print(f"[bold]{printable(net.name)}[/]   {shape} in, {net.num_classes} classes out", highlight=False)
+    console.print(f"[bold]{printable(net.name)}[/]   {shape} in, {_returned(net)} out", highlight=False)
+    if not net.num_classes:
+        console.print(
+            "It returns no row of classes: `data.task: outputs` measures how near a SubNet's outputs are to its own, "
+            "on pictures without labels (`data.labels: false`).",
+            markup=False,
+            highlight=False,
+        )
     if net.head.activation:
         console.print(
             f"The network ends in {net.head.activation}: training uses the logits before it, exports include it."
@@ -77,6 +84,14 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
         console.print(note, highlight=False)
     if note := _folded_note(net):
         console.print(note, highlight=False)
+
+
+def _returned(net: SuperNet) -> str:
+    """What a network returns, in words."""
+    if net.num_classes:
+        return f"{net.num_classes} classes"
+    shapes = [f"{name} {_times(shape[1:])}" for name, shape in zip(net.graph.outputs, net.output_shapes, strict=True)]
+    return printable(", ".join(shapes))
 
 
 def _alternatives_note(net: SuperNet) -> str:

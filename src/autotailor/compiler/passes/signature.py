@@ -1,4 +1,4 @@
-"""Fixes a model's signature: one image as input, one tensor as output, batch 1, and a static image size."""
+"""Fixes a model's signature: one image as input, batch 1, and a static image size."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ BATCH = "autotailor.batch"  # the model's property that keeps the batch to which
 
 
 def fix_signature(model: ir.Model, resolution: int | None) -> None:
-    """Ensures one static float input of batch 1 and one output; removes every other shape that the file states.
+    """Ensures one static float input of batch 1; removes every other shape that the file states.
 
     Args:
         model: changed in place.
         resolution: side of the images (pixels), for dynamic spatial axes.
 
     Raises:
-        GraphError: several inputs or outputs, other types than float tensors, or axes that stay dynamic.
+        GraphError: several inputs or no output, other types than float tensors, or axes that stay dynamic.
     """
     graph, name = model.graph, str(model.graph.name)
     common.RemoveInitializersFromInputsPass()(model)
     read = [value for value in graph.inputs if value.uses() or value.is_graph_output()]
-    if len(read) != 1 or len(graph.outputs) != 1:
+    if len(read) != 1 or not graph.outputs:
         raise GraphError(
-            f"graph {name}: an image classifier has one input and one output, this one has {len(read)} "
-            f"({_names(read)}) and {len(graph.outputs)} ({_names(graph.outputs)}); "
-            f"set model.output (inspect: --output) to the name of the logits, or cut the part you need out with "
-            f"onnx.utils.extract_model"
+            f"graph {name}: a network for images has one input and at least one output, this one has {len(read)} "
+            f"({_names(read)}) and {len(graph.outputs)} ({_names(graph.outputs)}); set model.output (inspect: "
+            f"--output) to the name of the output you need, or cut the part you need out with onnx.utils.extract_model"
         )
     graph.inputs.clear()
     graph.inputs.extend(read)

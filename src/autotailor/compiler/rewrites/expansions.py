@@ -32,7 +32,7 @@ def without_needless_expansions(graph: Graph) -> Graph:
 
 def _is_needless(graph: Graph, node: Node) -> bool:
     """Whether every reader of an Expand broadcasts, and gives a result of the same shape by its other operand."""
-    if node.outputs[0] == graph.output:
+    if node.outputs[0] in graph.outputs:
         return False
     return all(_broadcasts(graph, node, reader) for reader in graph.consumers.get(node.outputs[0], ()))
 

@@ -35,10 +35,10 @@ def without_pads(graph: Graph) -> Graph:
         nodes.append(folded)
     if not sources:
         return graph
-    read = {graph.output, *(name for node in nodes for name in node.inputs)}
+    read = {*graph.outputs, *(name for node in nodes for name in node.inputs)}
     while gone := {n.name for n in nodes if n.kind == "Pad" and n.outputs[0] in sources and n.outputs[0] not in read}:
         nodes = [node for node in nodes if node.name not in gone]
-        read = {graph.output, *(name for node in nodes for name in node.inputs)}
+        read = {*graph.outputs, *(name for node in nodes for name in node.inputs)}
     left = {graph.input, *(name for node in nodes for name in node.outputs)}
     return replace(graph, nodes=tuple(nodes), shapes={n: s for n, s in graph.shapes.items() if n in left})
 

@@ -24,7 +24,7 @@ def without_strided_views(graph: Graph) -> Graph:
     nodes = tuple(_reshape(graph, node) if _is_view(graph, node) else node for node in graph.nodes)
     if nodes == graph.nodes:
         return graph
-    read = {graph.output, *(name for node in nodes for name in node.inputs)}
+    read = {*graph.outputs, *(name for node in nodes for name in node.inputs)}
     flat = {node.inputs[0] for node in graph.nodes if _is_view(graph, node)} - read
     return replace(graph, nodes=tuple(node for node in nodes if node.outputs[0] not in flat))
 

@@ -15,6 +15,7 @@ from torch import nn
 from autotailor.compiler.library import quiet, reason
 from autotailor.compiler.passes.layout import RGB
 from autotailor.compiler.sources.adaptive_pools import AdaptivePools
+from autotailor.compiler.sources.outputs import name_outputs
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT
 
@@ -38,11 +39,13 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
         if channels != RGB and not _reads(network, image):
             image = image[:, :1].expand(-1, channels, -1, -1)  # signature.py refuses it later, with a remedy
         try:
-            return _trace(network, image)
+            model = _trace(network, image)
         except GraphError:
             raise
         except Exception as error:
-            return _capture(network, image, error)
+            model = _capture(network, image, error)
+        name_outputs(network, model, image)
+        return model
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Takes the logits of a network that returns several tensors, by the name under which it returns them."""
+"""Names the tensors that a network returns, and takes one of them where one is asked for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from autotailor.ir.errors import GraphError
+from autotailor.ir.execution.onnx_writer import OUTPUT
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -22,7 +23,7 @@ def take_output(network: nn.Module, output: str | int) -> nn.Module:
 
     Args:
         network: returns a mapping, a dataclass, a named tuple, a tuple or a list of tensors.
-        output: name of the logits; of tuples and lists the position, from 0.
+        output: name of the output; of tuples and lists the position, from 0.
     """
     network.register_forward_hook(lambda module, _, returned: _picked(module, returned, str(output)))
     return network
@@ -45,18 +46,36 @@ def keep_output(model: ir.Model, output: str | int) -> None:
     RemoveUnusedNodesPass()(model)
 
 
-def check_single(network: nn.Module, model: ir.Model) -> None:
-    """Raises GraphError, which names the outputs, for a module whose export has several."""
-    if len(model.graph.outputs) < 2 or model.graph.inputs[0].shape is None:
+def name_outputs(network: nn.Module, model: ir.Model, image: torch.Tensor) -> None:
+    """Gives several outputs of a module's export the names under which the module returns them.
+
+    Args:
+        network: the module, in evaluation mode.
+        model: its export, whose outputs are renamed.
+        image: with which it was exported.
+    """
+    if len(model.graph.outputs) < 2:
         return
-    parameter = next(network.parameters(), torch.empty(0))
     with torch.no_grad():
-        image = torch.zeros([int(size) for size in model.graph.inputs[0].shape]).to(parameter)  # type: ignore[arg-type]
-        found = _named(network(image))
-    raise GraphError(
-        f"{type(network).__name__} returns several tensors: {_listed(found)}; set {KEY} (inspect: --output) to the "
-        "name of the logits"
-    )
+        named = flat(network(image))
+    if len(named) == len(model.graph.outputs):
+        for value, name in zip(model.graph.outputs, named, strict=True):
+            value.name = name
+
+
+def flat(returned: Any, prefix: str = "") -> dict[str, torch.Tensor]:
+    """The tensors that a module returns, in their order, by name: ``boxes.0`` is the first of a list ``boxes``.
+
+    A tensor alone, and those of a plain tuple or list, are called ``output`` and ``output.0``, ``output.1`` ...
+    """
+    if isinstance(returned, torch.Tensor):
+        return {prefix or OUTPUT: returned}
+    places = isinstance(returned, tuple | list) and not hasattr(returned, "_fields")
+    start = prefix or (OUTPUT if places else "")
+    found: dict[str, torch.Tensor] = {}
+    for name, value in _named(returned).items():
+        found |= flat(value, f"{start}.{name}" if start else name)
+    return found
 
 
 def _picked(network: nn.Module, returned: Any, output: str) -> Any:

@@ -18,7 +18,7 @@ from autotailor.compiler.sources.checkpoints import fit, read_checkpoint
 from autotailor.compiler.sources.export import export_module
 from autotailor.compiler.sources.network import check_own_head, create_network
 from autotailor.compiler.sources.onnx_file import check_model, read_model
-from autotailor.compiler.sources.outputs import check_single, keep_output, take_output
+from autotailor.compiler.sources.outputs import keep_output, take_output
 from autotailor.ir.errors import GraphError
 
 Source = str | Path | nn.Module | onnx.ModelProto
@@ -39,7 +39,7 @@ def read_source(
         resolution: side of the images (pixels) for which a PyTorch network is exported.
         weights: a checkpoint to load.
         num_classes: number of classes with which ``timm:NAME`` or ``module:factory`` is made; None takes its default.
-        output: name of the logits among several outputs; of a tuple the position. None: there is one output.
+        output: name of one of several outputs; of a tuple the position. None takes all.
 
     Raises:
         GraphError: the source does not exist or cannot be read; the message says what was expected.
@@ -60,9 +60,7 @@ def read_source(
         load_weights(network, weights)
     if output is not None:
         take_output(network, output)
-    model = export_module(network, resolution)
-    check_single(network, model)
-    return model, network
+    return export_module(network, resolution), network
 
 
 def _prepared(model: ir.Model, weights: str | Path | None, output: str | int | None) -> ir.Model:

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from autotailor.ir.execution.head import find_features
-from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule, Outputs
 
 TOKENS, MAP = 3, 4
 """Axes of tokens, and of a map."""
@@ -32,7 +32,7 @@ class Featured(nn.Module):
         super().__init__()
         self.network, self._names = network, tuple(names)
 
-    def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(self, images: torch.Tensor) -> tuple[Outputs, ...]:
         values = {self.network.graph.input: images}
         self.network.advance(values, 0, len(self.network.schedule.nodes), hold=self._names)
         return self.network.logits(values), *(values[name] for name in self._names)

@@ -15,6 +15,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import torch
 from torch import nn
@@ -27,13 +28,13 @@ from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.lesson import lesson_of
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.features import feature_loss, featured, features_of
-from autotailor.finetuning.training.precision import outputs
+from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.steps import Step
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.task.interface import Task
 
 logger = logging.getLogger(__name__)
-Outputs = tuple[torch.Tensor, ...]
+Outputs = tuple[Any, ...]
 """Logits, and the tensors that lead to them where ``config.features`` or ``config.streams`` ask for these."""
 
 
@@ -132,12 +133,18 @@ class Lockstep:
 
     @torch.no_grad()
     def _teach(self, images: torch.Tensor) -> Outputs:
-        return outputs(self._teacher, sized(images, self._resolution), self._config.precision)
+        return self._outputs(self._teacher, sized(images, self._resolution), self._shown)
+
+    def _outputs(self, network: nn.Module, images: torch.Tensor, shown: Sequence[str]) -> Outputs:
+        """What a network returns, and behind it the tensors that it shows."""
+        found = forward(network, images, self._config.precision)
+        return found if shown and isinstance(found, tuple) else (found,)
 
     def _loss(self, number: int, batch: Step, wanted: Outputs) -> torch.Tensor:
         """The loss of one SubNet, counted from 0, towards the teacher's outputs."""
         config = self._config
-        found = outputs(self._computing[number], sized(batch.images, self._resolutions[number]), config.precision)
+        images = sized(batch.images, self._resolutions[number])
+        found = self._outputs(self._computing[number], images, self._own[number])
         loss = self._task.loss(found[0], batch.labels, wanted[0], self._lesson)
         taught = dict(zip(self._shown, wanted[1:], strict=True))
         features: list[torch.Tensor] = []

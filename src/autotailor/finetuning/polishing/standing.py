@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 import torch
 from torch import nn
@@ -21,6 +22,7 @@ from autotailor.accuracy.evaluation import BATCH
 from autotailor.compute.placement import device_of, put
 from autotailor.data.splits import EvaluationSet
 from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.training.precision import forward
 from autotailor.prediction.evaluations.chance import CLEAR
 from autotailor.statistics import accuracy
 from autotailor.task.interface import Lesson
@@ -65,7 +67,7 @@ class Jury:
     def __init__(self, images: EvaluationSet, teacher: Teacher | None, independent: bool = False) -> None:
         self._images, self._teacher, self._task = images, teacher, of(images)
         self._lesson = Lesson(weight=1.0, independent=independent)
-        self._wanted: list[torch.Tensor] = []
+        self._wanted: list[Any] = []
         self._lock = Lock()
 
     @torch.no_grad()
@@ -75,20 +77,20 @@ class Jury:
         device, found, apart = device_of(network), list[torch.Tensor](), 0.0
         wanted = self._taught()
         for number, (images, targets) in enumerate(self._images.batches(BATCH)):
-            outputs, known = network(as_input(images, device, resolution)), put(targets, device)
+            outputs, known = forward(network, as_input(images, device, resolution), "fp32"), put(targets, device)
             found.append(self._task.judge(outputs, known).values.cpu())
             if wanted:
-                soft = self._task.loss(outputs.float(), known, wanted[number], self._lesson)
+                soft = self._task.loss(outputs, known, wanted[number], self._lesson)
                 apart += float(soft) * len(images)
         values = torch.cat(found).numpy()
         return Standing(*accuracy(values, self._images.groups), apart / len(values) if wanted else math.nan)
 
-    def _taught(self) -> Sequence[torch.Tensor]:
+    def _taught(self) -> Sequence[Any]:
         """The teacher's answers to each batch; they are computed once, whichever thread asks first."""
         with self._lock:
             if self._teacher is not None and not self._wanted:
                 network, side = self._teacher.network.eval(), self._teacher.resolution
                 device = device_of(network)
                 for images, _ in self._images.batches(BATCH):
-                    self._wanted.append(network(as_input(images, device, side)).float())
+                    self._wanted.append(forward(network, as_input(images, device, side), "fp32"))
         return self._wanted

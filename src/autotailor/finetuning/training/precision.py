@@ -10,7 +10,7 @@ loss by a large factor before its gradients are computed, and divides the sums o
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -35,20 +35,21 @@ def resolve(precision: str, kind: str = "cpu") -> str:
     return "bf16" if kind == "cpu" and torch.cpu._is_avx512_bf16_supported() else "fp32"
 
 
-def forward(network: nn.Module, images: torch.Tensor, precision: str) -> torch.Tensor:
-    """Logits float32 ``[n, classes]`` of a network, computed in one of ``PRECISIONS`` where the images are."""
-    return outputs(network, images, precision)[0]
+def forward(network: nn.Module, images: torch.Tensor, precision: str) -> Any:
+    """What a network returns, in float32, computed in one of ``PRECISIONS`` where the images are.
 
-
-def outputs(network: nn.Module, images: torch.Tensor, precision: str) -> tuple[torch.Tensor, ...]:
-    """All outputs of a network in float32, the logits first, computed as ``forward`` computes these.
+    It is a tensor, of a classifier logits ``[n, classes]``, or a tuple of what are tensors or tuples.
 
     Casts of weights are not cached, because SubNets run side by side on the same weights.
     """
     kind = images.device.type
     with _mixed(kind, resolve(precision, kind)):
         found = network(images)
-    return tuple(each.float() for each in found) if isinstance(found, tuple) else (found.float(),)
+    return _float(found)
+
+
+def _float(found: Any) -> Any:
+    return tuple(map(_float, found)) if isinstance(found, tuple) else found.float()
 
 
 def _mixed(kind: str, precision: str) -> AbstractContextManager[object]:

@@ -164,7 +164,7 @@ def find_merges(
 def _follows(graph: Graph, block: Block, following: Block) -> bool:
     """Whether nothing but a block reads what another block writes."""
     read = {node.name for node in graph.consumers.get(block.output, ())}
-    alone = block.output == following.input and block.output != graph.output
+    alone = block.output == following.input and block.output not in graph.outputs
     return alone and read <= {node.name for node in following.nodes}
 
 

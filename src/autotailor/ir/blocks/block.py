@@ -21,7 +21,7 @@ from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import rules
 from autotailor.ir.propagation import Propagation
 
-WEIGHTED = ("Conv", "Gemm", "MatMul")
+WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
 @dataclass(frozen=True, eq=False)

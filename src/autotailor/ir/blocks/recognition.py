@@ -1,8 +1,10 @@
 """Finding blocks: templates are matched along the trunk, and inside regions that none of them knows.
 
-A region that no template knows is entered. Templates are matched along the paths of the region, or along the rows of
+A region that no template knows is entered, and so is a neck: a region in which maps become smaller and larger again.
+Templates are matched along the paths of the region, or along the rows of
 operators between its joins where the region has no paths (each layer of a DenseNet reads all layers before). A row with
-weights in which no template finds a block becomes a ``Branch``. A network without any region is a row of ``Plain``
+weights in which no template finds a block becomes a ``Branch``; of a neck, and between several outputs, each part of a
+row between blocks does. A network without any region is a row of ``Plain``
 layers.
 """
 
@@ -16,12 +18,18 @@ from autotailor.ir.blocks.handle import WIDTH, Handle
 from autotailor.ir.blocks.kinds import BRANCH, PLAIN
 from autotailor.ir.blocks.region import Region, Row, flat_nodes, item_nodes, item_output, parse_trunk, rows
 from autotailor.ir.dimensions.dimension import Atom, Constant
-from autotailor.ir.graph import Graph, Node
-from autotailor.ir.propagation import Propagation
+from autotailor.ir.graph import SINK, Graph, Node
+from autotailor.ir.propagation import MAP, Propagation
+
+ROW = 2
+"""Axes of the row of numbers that a classifier returns for each image."""
+ENLARGING = frozenset({"Resize", "ConvTranspose", "DepthToSpace"})
+"""Kinds of operators that make maps larger."""
 
 
 def find_blocks(graph: Graph, propagation: Propagation) -> tuple[Block, ...]:
-    """Parses the trunk and matches templates along it."""
+    """Parses the trunk and matches templates along it; where there are several outputs, it ends behind all of them."""
+    graph = graph.closed
     finder = _Finder(View(graph, propagation))
     trunk = parse_trunk(graph)
     finder.walk(trunk, graph.input)
@@ -37,17 +45,36 @@ class _Finder:
         self._view = view
         self.blocks: list[Block] = []
 
-    def walk(self, row: Row, tensor: str, enclosing: str = "") -> None:
-        """Matches templates along a row that starts at a tensor."""
-        position = 0
+    def walk(self, row: Row, tensor: str, enclosing: str = "", fill: bool = False) -> None:
+        """Matches templates along a row that starts at a tensor.
+
+        Args:
+            row: of operators and regions.
+            tensor: that the first one reads.
+            enclosing: where the region around the row forks.
+            fill: make a ``Branch`` of the operators between blocks and regions, where some have weights.
+        """
+        position, between = 0, list[tuple[Node, str]]()
         while position < len(row):
             template, outline = _first_outline(self._view, row, position)
             taken = row[position : position + (outline.length if outline else 1)]
+            if isinstance(first := taken[0], Node) and outline is None:
+                between.append((first, tensor))
+            else:
+                self._fill(between, enclosing, fill)
             if template and outline:
                 self._add(template.kind, taken, tensor, outline, enclosing)
-            elif isinstance(region := taken[0], Region):
-                self._enter(region)
+            elif isinstance(first, Region):
+                self._enter(first)
             position, tensor = position + len(taken), item_output(taken[-1])
+        self._fill(between, enclosing, fill)
+
+    def _fill(self, between: list[tuple[Node, str]], enclosing: str, fill: bool) -> None:
+        """A ``Branch`` of operators one behind the other, each with the tensor that it reads; they are forgotten."""
+        row = tuple(node for node, _ in between)
+        if fill and self._view.weighted(row):
+            self._add_branch(row, between[0][1], enclosing)
+        between.clear()
 
     def plain(self, row: Row, tensor: str) -> None:
         """Makes a block of every weighted operator but the classifier, with the elementwise operators behind it."""
@@ -65,11 +92,16 @@ class _Finder:
         """Looks for blocks inside a region that no template knows, unless the region is a squeeze-and-excitation."""
         if region.join.kind == "Mul":
             return
+        fill = region.join.kind == SINK or _is_neck(self._view.graph, region)
         for row, tensor in rows(self._view.graph, region):
             known = len(self.blocks)
-            self.walk(row, tensor, region.fork)
-            if len(self.blocks) == known and (weighted := self._view.weighted(row)):
-                self._add(BRANCH, row, tensor, Outline(len(row), self._branch(weighted), False), region.fork)
+            self.walk(row, tensor, region.fork, fill)
+            if len(self.blocks) == known and self._view.weighted(row):
+                self._add_branch(row, tensor, region.fork)
+
+    def _add_branch(self, row: Row, tensor: str, enclosing: str) -> None:
+        outline = Outline(len(row), self._branch(self._view.weighted(row)), residual=False)
+        self._add(BRANCH, row, tensor, outline, enclosing)
 
     def _branch(self, weighted: tuple[Node, ...]) -> Mapping[str, Handle]:
         """The width of a branch as a ratio of its unmodified width, and inner widths relative to that width."""
@@ -84,7 +116,24 @@ class _Finder:
         self.blocks.append(_block(self._view, name, kind, items, tensor, outline, enclosing))
 
 
+def _is_neck(graph: Graph, region: Region) -> bool:
+    """Whether a map inside a region is smaller than where the region forks, and is enlarged again.
+
+    Networks that return rows alone, as classifiers do, have no necks: their streams of several resolutions are blocks.
+    """
+    shapes = graph.shapes
+    returned = graph.producers[SINK].inputs if SINK in graph.producers else graph.outputs
+    return any(len(shapes[name]) > ROW for name in returned) and any(
+        node.kind in ENLARGING
+        and len(shapes[node.inputs[0]]) == MAP
+        and shapes[node.inputs[0]][2:] < shapes[region.fork][2:]
+        for node in region.nodes
+    )
+
+
 def _first_outline(view: View, trunk: Row, position: int) -> tuple[BlockTemplate | None, Outline | None]:
+    if isinstance(item := trunk[position], Region) and _is_neck(view.graph, item):
+        return None, None
     for template in templates():
         outline = template.recognise(view, trunk, position)
         if outline:
@@ -112,9 +161,16 @@ def _block(view: View, name: str, kind: str, items: Row, tensor: str, outline: O
         width_out=view.channels(output),
         handles=handles,
         granules=_granules(view, items, handles),
-        removable=outline.residual and dimensions[tensor] == dimensions[output],
+        removable=outline.residual
+        and dimensions[tensor] == dimensions[output]
+        and not _is_returned(view.graph, output),
         enclosing=enclosing,
     )
+
+
+def _is_returned(graph: Graph, tensor: str) -> bool:
+    """Whether a tensor is one of several outputs: two outputs would be one tensor if its block were removed."""
+    return any(reader.kind == SINK for reader in graph.consumers.get(tensor, ()))
 
 
 def _inner(handle: Handle, outer: set[Atom]) -> tuple[Atom, ...]:

@@ -58,7 +58,11 @@ def flat_nodes(row: Row) -> Iterator[Node]:
 
 
 def parse_trunk(graph: Graph) -> Row:
-    """The whole network as one row, which ends early at what cannot be followed (several inputs at once)."""
+    """The whole network as one row, which ends early at what cannot be followed (several inputs at once).
+
+    Args:
+        graph: with one output (``Graph.closed``).
+    """
     return _row(graph, graph.input, stop=None)[0]
 
 

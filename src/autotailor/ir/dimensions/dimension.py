@@ -132,6 +132,15 @@ class Resolution(Atom):
 
 
 @dataclass(frozen=True)
+class Side(Atom):
+    """A side of a map that says nothing of its size, and takes the size of the maps beside which the map is read."""
+
+    @property
+    def is_spatial(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
 class Sum(Dimension):
     """Axes laid end to end, as Concat leaves them."""
 

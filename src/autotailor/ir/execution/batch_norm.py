@@ -51,7 +51,7 @@ def reinsert(graph: Graph, outputs: Collection[str]) -> Graph:
     for node in graph.nodes:
         nodes.append(replace(node, inputs=tuple(renamed.get(name, name) for name in node.inputs)))
         output = node.outputs[0]
-        if node.kind in FOLDED_INTO and output in outputs and output != graph.output:
+        if node.kind in FOLDED_INTO and output in outputs and output not in graph.outputs:
             normalised = f"{output}/{KIND}"
             vectors = {f"{normalised}.{name}": vector for name, vector in _identity(graph.shapes[output][1]).items()}
             attributes = freeze_attributes({"epsilon": EPSILON})
@@ -109,7 +109,8 @@ def _unfolded(graph: Graph, node: Node) -> Node | None:
     writer = graph.producers.get(node.inputs[0])
     if writer is None or writer.kind != "Conv" or not _is_placeholder(node, graph):
         return None
-    is_alone = graph.uses[writer.outputs[0]] == 1 and _has_own(writer, graph)
+    written = writer.outputs[0]
+    is_alone = graph.uses[written] == 1 and written not in graph.outputs and _has_own(writer, graph)
     return writer if is_alone else None
 
 

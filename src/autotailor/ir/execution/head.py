@@ -1,4 +1,4 @@
-"""The final activation of a classifier, and the tensor of its logits.
+"""What a network returns, and of a classifier the final activation and the tensor of its logits.
 
 Cross entropy and distillation want logits. A network that ends in Softmax, LogSoftmax or Sigmoid therefore runs up to
 its logits while it is trained. A SubNet that is exported, listed or measured has the activation, as the original has.
@@ -24,15 +24,16 @@ VIEWS = frozenset({"Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Tr
 
 @dataclass(frozen=True)
 class Head:
-    """The end of a classifier.
+    """The end of a network.
 
     Attributes:
-        logits: name of the tensor that holds one logit for each class, possibly with further axes of 1.
+        outputs: names of the tensors that are returned: of a classifier that which holds one logit for each class,
+            possibly with further axes of 1.
         activation: ``Softmax``, ``LogSoftmax`` or ``Sigmoid``; empty where the network returns logits.
         nodes: names of the nodes from the logits to the output.
     """
 
-    logits: str
+    outputs: tuple[str, ...]
     activation: str = ""
     nodes: frozenset[str] = frozenset()
 
@@ -43,7 +44,9 @@ class Head:
 
 
 def find_head(graph: Graph) -> Head:
-    """The final activation of a graph, looked for behind views and multiples of the output."""
+    """The final activation of a graph with one output, looked for behind views and multiples of the output."""
+    if len(graph.outputs) > 1:
+        return Head(graph.outputs)
     name, passed, logarithm = graph.output, list[str](), False
     while (node := graph.producers.get(name)) is not None and _is_row(graph.shapes[name]):
         passed.append(node.name)
@@ -55,16 +58,16 @@ def find_head(graph: Graph) -> Head:
         elif (scaled := _scaled(node, graph)) and not logarithm:
             name = scaled
         elif _is_over_classes(node, graph) and not (logarithm and node.kind != SOFTMAX):
-            return Head(source, LOG_SOFTMAX if logarithm else node.kind, frozenset(passed))
+            return Head((source,), LOG_SOFTMAX if logarithm else node.kind, frozenset(passed))
         else:
             break
-    return Head(graph.output)
+    return Head(graph.outputs)
 
 
 def find_features(graph: Graph) -> str:
-    """The tensor that the classifier's last map reads, behind views of the logits; "" where no map makes these."""
-    name = find_head(graph).logits
-    while (node := graph.producers.get(name)) is not None and len(read := graph.activations(node)) == 1:
+    """The tensor that the last map of a graph with one output reads, behind views of the logits; "" where none does."""
+    name, *others = find_head(graph).outputs
+    while not others and (node := graph.producers.get(name)) is not None and len(read := graph.activations(node)) == 1:
         if node.kind in MAPS:
             return read[0]
         if node.kind not in VIEWS | {"Add"}:  # a bias may be added by a node of its own

@@ -11,7 +11,7 @@ the memory of a second tensor, and the time to fetch it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -23,17 +23,21 @@ WRITERS = frozenset({"Conv", "BatchNormalization", "Add"})
 """Kinds whose gradient does not need their output."""
 
 
-def find_overwritten(graph: Graph, nodes: Sequence[Node], output: str) -> dict[str, int]:
+def find_overwritten(graph: Graph, nodes: Sequence[Node], outputs: Collection[str]) -> dict[str, int]:
     """Name of each node that may overwrite one of its inputs, to the position of that input.
 
     Args:
         graph: that the nodes are of.
         nodes: those that run, in order.
-        output: tensor that is returned and must stay.
+        outputs: tensors that are returned and must stay.
     """
     reads = Counter(name for node in nodes for name in node.inputs)
     free = {
-        name for node in nodes if node.kind in WRITERS for name in node.outputs if reads[name] == 1 and name != output
+        name
+        for node in nodes
+        if node.kind in WRITERS
+        for name in node.outputs
+        if reads[name] == 1 and name not in outputs
     }
     found = ((node, _position(graph, node, free)) for node in nodes)
     return {node.name: position for node, position in found if position is not None}

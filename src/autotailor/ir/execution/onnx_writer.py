@@ -23,16 +23,17 @@ INPUT, OUTPUT = "input", "output"
 _POOLS = frozenset({"MaxPool", "AveragePool"})
 
 
-def to_onnx(graph: Graph, hollow: bool = False, names: tuple[str, str] = (INPUT, OUTPUT)) -> onnx.ModelProto:
-    """A checked model with static shapes, one input and one output.
+def to_onnx(graph: Graph, hollow: bool = False, names: Sequence[str] = (INPUT, OUTPUT)) -> onnx.ModelProto:
+    """A checked model with static shapes and one input.
 
     Args:
         graph: to be written.
         hollow: leave out the values of single-precision weights, which become further inputs: enough for shapes.
-        names: of the model's input and output; no other tensor of the graph may have one of them.
+        names: of the model's input and outputs; no other tensor of the graph may have one of them. Where there are
+            several outputs, and not as many names, the outputs keep the names that they have in the graph.
     """
-    image, logits = names
-    rename = {graph.input: image, graph.output: logits}
+    image, *returned = names if len(names) == 1 + len(graph.outputs) else (names[0], *graph.outputs)
+    rename = {graph.input: image, **dict(zip(graph.outputs, returned, strict=True))}
     left_out = {name: w.shape for name, w in graph.weights.items() if hollow and w.dtype == np.float32}
     initializers = [
         numpy_helper.from_array(np.asarray(w), name) for name, w in graph.weights.items() if name not in left_out
@@ -50,7 +51,7 @@ def to_onnx(graph: Graph, hollow: bool = False, names: tuple[str, str] = (INPUT,
             nodes,
             graph.name,
             [_value(image, graph.shapes[graph.input]), *(_value(name, shape) for name, shape in left_out.items())],
-            [_value(logits, graph.shapes[graph.output])],
+            [_value(rename[name], graph.shapes[name]) for name in graph.outputs],
             initializers,
         ),
         opset_imports=[helper.make_opsetid("", opset)],

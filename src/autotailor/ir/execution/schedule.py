@@ -23,40 +23,40 @@ class Schedule:
 
     Attributes:
         nodes: in order.
-        output: tensor that is returned.
+        outputs: tensors that are returned.
         overwritten: node name to the position of the input that the node may overwrite in training.
-        last: position of a node in ``nodes`` to the tensors that no later node reads; the output is not among them.
+        last: position of a node in ``nodes`` to the tensors that no later node reads; no output is among them.
         source: tensor of the images.
     """
 
     nodes: tuple[Node, ...]
-    output: str
+    outputs: tuple[str, ...]
     overwritten: Mapping[str, int]
     last: Mapping[int, tuple[str, ...]]
     source: str
 
     @classmethod
-    def of(cls, graph: Graph, nodes: Sequence[Node], output: str) -> Schedule:
+    def of(cls, graph: Graph, nodes: Sequence[Node], outputs: tuple[str, ...]) -> Schedule:
         """The schedule of nodes of a graph.
 
         Args:
             graph: that the nodes are of.
             nodes: those that run, in order.
-            output: tensor that is returned.
+            outputs: tensors that are returned.
         """
         reads: dict[str, int] = {}
         for position, node in enumerate(nodes):
             reads.update(dict.fromkeys(graph.activations(node), position))
         last: dict[int, tuple[str, ...]] = {}
         for name, position in reads.items():
-            if name != output:
+            if name not in outputs:
                 last[position] = (*last.get(position, ()), name)
-        return cls(tuple(nodes), output, find_overwritten(graph, nodes, output), last, graph.input)
+        return cls(tuple(nodes), outputs, find_overwritten(graph, nodes, outputs), last, graph.input)
 
     @cached_property
     def live(self) -> tuple[tuple[str, ...], ...]:
         """For each of ``len(nodes) + 1`` positions the tensors that are written before it and needed behind it."""
-        read = {name for names in self.last.values() for name in names} | {self.output}
+        read = {name for names in self.last.values() for name in names}.union(self.outputs)
         now = dict.fromkeys(name for name in (self.source,) if name in read)
         found = [tuple(now)]
         for position, node in enumerate(self.nodes):

@@ -29,7 +29,7 @@ def slice_graph(elastic: ElasticGraph, subnet: SubNet) -> Graph:
         name=graph.name,
         nodes=tuple(specialise(node, every) for node in kept.nodes),
         input=graph.input,
-        output=kept.tensor(graph.output),
+        outputs=tuple(map(kept.tensor, graph.outputs)),
         shapes=shapes,
         weights=weights,
         given=graph.given,

@@ -93,10 +93,10 @@ def _grow(graph: Graph, producer: Node, fusion: FusionRules, taken: set[str]) ->
 
 def _sum_behind(graph: Graph, node: Node, producer: Node, fusion: FusionRules) -> Node | None:
     """The residual sum that runs inside a producer's kernel; of two such producers the first operand's takes it."""
-    readers = graph.consumers.get(node.outputs[0], ())
-    if producer.kind not in fusion.sums or len(readers) != 1 or readers[0].kind != "Add":
+    total = _reader(graph, node.outputs[0])
+    if producer.kind not in fusion.sums or total is None or total.kind != "Add":
         return None
-    total, operands = readers[0], graph.activations(readers[0])
+    operands = graph.activations(total)
     if len(set(operands)) != 2 or len({graph.shapes[name] for name in operands}) != 1:
         return None
     return total if operands[0] == node.outputs[0] or not _takes_sums(graph, operands[0], fusion) else None
@@ -106,7 +106,7 @@ def _takes_sums(graph: Graph, tensor: str, fusion: FusionRules) -> bool:
     """Whether nothing but a sum reads a tensor, and the producer of the tensor can run the sum inside its kernel."""
     folding = {follower for _, follower in fusion.folds}
     node = graph.producers.get(tensor)
-    while node is not None and len(graph.consumers[node.outputs[0]]) == 1:
+    while node is not None and _reader(graph, node.outputs[0]) is not None:
         if node.kind in fusion.sums:
             return True
         node = graph.producers.get(node.inputs[0]) if node.kind in folding else None
@@ -115,11 +115,14 @@ def _takes_sums(graph: Graph, tensor: str, fusion: FusionRules) -> bool:
 
 def _only_reader(graph: Graph, node: Node) -> Node | None:
     """The only reader of a node's output, if there is one and the output is its first input."""
-    output = node.outputs[0]
-    readers = graph.consumers.get(output, ())
-    if len(readers) != 1 or output == graph.output:
-        return None
-    return readers[0] if readers[0].inputs[0] == output else None
+    reader = _reader(graph, node.outputs[0])
+    return reader if reader is not None and reader.inputs[0] == node.outputs[0] else None
+
+
+def _reader(graph: Graph, tensor: str) -> Node | None:
+    """The only node that reads a tensor; None where several do, or where the network returns the tensor."""
+    readers = graph.consumers.get(tensor, ())
+    return readers[0] if len(readers) == 1 and tensor not in graph.outputs else None
 
 
 def find_groups(elastic: ElasticGraph, fusion: FusionRules) -> tuple[tuple[FusedGroup, Gate | None], ...]:

@@ -147,7 +147,7 @@ def _aliases(graph: Graph, groups: Sequence[FusedGroup], fusion: FusionRules) ->
 def _readers(
     graph: Graph, places: Sequence[Place], stands_for: Mapping[str, str]
 ) -> dict[str, list[tuple[int, Gate | None]]]:
-    """Tensor to the steps that read it; the network's output is read after the last."""
+    """Tensor to the steps that read it; the network's outputs are read after the last."""
     found: dict[str, list[tuple[int, Gate | None]]] = {}
     for step, place in enumerate(places, 1):
         members = place.group.members
@@ -155,7 +155,8 @@ def _readers(
         if not _rule(place.group.producer).view:
             for name in dict.fromkeys(n for node in members for n in graph.activations(node) if n not in own):
                 found.setdefault(stands_for.get(name, name), []).append((step, place.gate))
-    found.setdefault(stands_for.get(graph.output, graph.output), []).append((len(places), None))
+    for output in graph.outputs:
+        found.setdefault(stands_for.get(output, output), []).append((len(places), None))
     return found
 
 

@@ -1,15 +1,17 @@
 """Checks that a runtime converts a whole network right: the largest SubNet runs on one random image.
 
-A mistake in a conversion shows only where it changes the logits. Weights that are zero when training begins (gains of a
-branch's last normalisation, layer scales) would hide a mistake, and are therefore drawn at random first.
+A mistake in a conversion shows only where it changes the outputs. Weights that are zero when training begins (gains of
+a branch's last normalisation, layer scales) would hide a mistake, and are therefore drawn at random first.
 """
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import onnxruntime
 from onnx import numpy_helper
@@ -19,8 +21,9 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.runtimes import open_runtime
 
+Array = npt.NDArray[np.float32]
 TOLERANCE = 0.02
-"""Largest error relative to the largest logit. Rounding in a deep network stays far below, a mistake is far above."""
+"""Largest error relative to the largest number. Rounding in a deep network stays far below, a mistake is far above."""
 
 
 def conversion_failure(net: SuperNet, runtime: str) -> str:
@@ -40,18 +43,24 @@ def conversion_failure(net: SuperNet, runtime: str) -> str:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        (wanted,) = session.run(None, {session.get_inputs()[0].name: image})
+        wanted = session.run(None, {session.get_inputs()[0].name: image})
         try:
             converter.convert(path, Path(folder))
-            found = converter.run(Path(folder), image)
+            returned = converter.run(Path(folder), image)
         except AutoTailorError as error:
             return str(error).replace(f"{folder}/", "").replace(folder, "the network")
-    if found.shape != wanted.shape:
-        return f"the converted network has logits of shape {list(found.shape)}, not {list(wanted.shape)}"
-    error_of_logits = float(np.abs(found - wanted).max() / max(float(np.abs(wanted).max()), 1e-30))
-    if error_of_logits <= TOLERANCE or not np.isfinite(wanted).all():
+    outputs = returned if isinstance(returned, tuple) else (returned,)
+    return next(filter(None, itertools.starmap(_mistake, zip(outputs, wanted, strict=True))), "")
+
+
+def _mistake(found: Array, wanted: Array) -> str:
+    """What is wrong with an output of one image, whose axes may be flat; empty where nothing is."""
+    if found.size != wanted.size:
+        return f"the converted network has outputs of shape {list(found.shape)}, not {list(wanted.shape)}"
+    error = float(np.abs(found.reshape(wanted.shape) - wanted).max() / max(float(np.abs(wanted).max()), 1e-30))
+    if error <= TOLERANCE or not np.isfinite(wanted).all():
         return ""
-    return f"the converted network computes other logits than onnxruntime (relative error {error_of_logits:.2g})"
+    return f"the converted network computes other outputs than onnxruntime (relative error {error:.2g})"
 
 
 def _without_zeros(model: onnx.ModelProto, rng: np.random.Generator) -> onnx.ModelProto:

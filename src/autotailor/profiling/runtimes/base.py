@@ -18,8 +18,15 @@ from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.fusion.sequence import PlacedOperator
 from autotailor.profiling.transports.base import Transport
 
+Arrays = npt.NDArray[np.float32] | tuple[npt.NDArray[np.float32], ...]
 MOST_SAID = 300
 """Characters of an error of pnnx, ncnn or onnxruntime that a message repeats."""
+
+
+def rows(found: Sequence[Sequence[npt.NDArray[np.float32]]]) -> Arrays:
+    """The outputs of several images, from all outputs of each, ``[1, ...]``; see ``Runtime.run``."""
+    joined = tuple(np.concatenate(each) for each in zip(*found, strict=True))
+    return joined if len(joined) > 1 else joined[0]
 
 
 @dataclass(frozen=True)
@@ -207,9 +214,14 @@ class Runtime(ABC):
     def convert(self, onnx_path: Path, directory: Path) -> None:
         """Converts an ONNX file into the runtime's own files in a folder."""
 
-    def name_blobs(self, directory: Path, image: str, logits: str) -> None:  # noqa: B027 (most converters keep names)
-        """Gives the input and the output of a converted network the names that they have in the ONNX file."""
+    def name_blobs(self, directory: Path, image: str, *outputs: str) -> None:  # noqa: B027 (most converters keep names)
+        """Gives the input and the outputs of a converted network the names that they have in the ONNX file."""
 
     @abstractmethod
-    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Logits ``[n, classes]`` of a converted network on images ``[n, 3, r, r]``, computed on this computer."""
+    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> Arrays:
+        """What a converted network returns for images ``[n, 3, r, r]``, computed on this computer.
+
+        Returns:
+            An array with a row for each image, ``[n, classes]`` of a classifier; a tuple of them where the network has
+            several outputs. The axes of a row may be flat.
+        """

@@ -112,6 +112,12 @@ class Facts:
         return int(self.subnet["input_shape"][-1])
 
     @property
+    def returned(self) -> str:
+        """The outputs of a network that is no classifier, with their shapes."""
+        shapes = self.subnet["output_shapes"].items()
+        return ", ".join(f"`{' '.join(name.replace('`', '').split())}` {shape}" for name, shape in shapes)
+
+    @property
     def class_names(self) -> str:
         """The names of the outputs in their order; of many, some and where the others are."""
         names = [f"`{' '.join(name.replace('`', '').split())}`" for name in self.preparation.classes]

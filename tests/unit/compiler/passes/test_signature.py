@@ -65,7 +65,6 @@ REFUSED = {
         r"this one has 2 \(x, z\) and 1 \(y\); .*extract_model",
     ),
     "no input": ({"body": "y = Relu (w)", "weights": {"w": [1.0]}}, r"this one has 0 \(\) and 1 \(y\)"),
-    "two outputs": ({"body": f"{POOL} z = Relu (x)", "outputs": "float[n, c] y, float[n, c] z"}, r"2 \(y, z\)"),
     "sequence": ({"inputs": "seq(float[1, 3, 8, 8]) x"}, "expected a float tensor"),
     "one number": ({"inputs": "float x"}, "which is not a batch of images"),
     "any shape": ({"inputs": "float[] x"}, "of shape None; expected a float tensor"),

@@ -100,7 +100,7 @@ def test_a_window_over_a_map_of_one_pixel_stays_what_it_is() -> None:
 def test_indices_of_a_whole_map_are_no_global_pooling() -> None:
     pool = Node("pool", "MaxPool", ("x",), ("y", "indices"), freeze_attributes({"kernel_shape": (8, 8)}))
     shapes = {"x": (1, 3, 8, 8), "y": (1, 3, 1, 1), "indices": (1, 3, 1, 1)}
-    graph = Graph("g", (pool,), "x", "y", shapes, {})
+    graph = Graph("g", (pool,), "x", ("y",), shapes, {})
     assert with_global_pools(graph).nodes == (pool,)
     alone = replace(graph, nodes=(replace(pool, outputs=("y",)),))
     assert [node.kind for node in with_global_pools(alone).nodes] == ["GlobalMaxPool"]

@@ -1,4 +1,4 @@
-"""A network that returns several tensors is asked for its logits by name."""
+"""A network returns several tensors under names of its own, and is asked for one of them by name."""
 
 from __future__ import annotations
 
@@ -34,21 +34,22 @@ class Several(nn.Module):
 
 
 RETURNED = {
-    "a mapping": (lambda a, b: {"logits": a, "distillation": b}, "distillation", 7),
-    "a named tuple": (Heads, "logits", 5),
-    "a tuple": (lambda a, b: (b, a), 1, 5),
+    "a mapping": (lambda a, b: {"logits": a, "distillation": b}, "distillation", 7, ["logits", "distillation"]),
+    "a named tuple": (Heads, "logits", 5, ["logits", "distillation"]),
+    "a tuple": (lambda a, b: (b, a), 1, 5, ["output.0", "output.1"]),
+    "lists": (lambda a, b: {"heads": [a, b]}, None, 0, ["heads.0", "heads.1"]),
 }
 
 
 @pytest.mark.parametrize("case", RETURNED)
 def test_the_logits_are_taken_by_name(case: str) -> None:
-    arrange, output, classes = RETURNED[case]
+    arrange, output, classes, names = RETURNED[case]
     network = Several(arrange).eval()
     net = autotailor.compile(network, {}, resolution=16, output=output)
     assert net.num_classes == classes
     assert not isinstance(network(torch.zeros(1, 3, 16, 16)), torch.Tensor), "the caller's module is left alone"
-    with pytest.raises(GraphError, match=r"Several returns several tensors: .*\[1, 5\].*set model\.output"):
-        autotailor.compile(network, {}, resolution=16)
+    whole = autotailor.compile(network, {}, resolution=16)
+    assert (list(whole.names), whole.num_classes) == (["input", *names], 0)
 
 
 def test_an_output_that_is_not_there_is_refused_with_those_that_are() -> None:

@@ -22,7 +22,7 @@ def block(name: str, read: str, written: str, removable: bool = True, enclosing:
 def stages(*blocks: Block) -> tuple[Stage, ...]:
     names = ["in", *(found.output for found in blocks)]
     nodes = tuple(Node(name, "Relu", (before,), (name,)) for before, name in itertools.pairwise(names))
-    return find_stages(Graph("test", nodes, "in", names[-1], SHAPES, {}), blocks)
+    return find_stages(Graph("test", nodes, "in", (names[-1],), SHAPES, {}), blocks)
 
 
 def test_a_stage_ends_where_width_or_resolution_changes() -> None:

@@ -21,8 +21,8 @@ def overwritten(*lines: Line, **shapes: tuple[int, ...]) -> dict[str, int]:
     nodes = tuple(Node(o, kind, i, (o,)) for kind, i, o in lines)
     weights = {"W": np.ones((4, 4, 1, 1), np.float32), "V": np.ones(4, np.float32)}
     known = dict.fromkeys(["in", *(node.name for node in nodes)], SHAPE) | shapes
-    graph = Graph("test", nodes, "in", nodes[-1].name, known, weights)
-    return find_overwritten(graph, nodes, graph.output)
+    graph = Graph("test", nodes, "in", (nodes[-1].name,), known, weights)
+    return find_overwritten(graph, nodes, graph.outputs)
 
 
 @pytest.mark.parametrize("writer", [CONV, BN, ("Add", ("in", "in"), "a")], ids=lambda line: line[0])

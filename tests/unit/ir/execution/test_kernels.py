@@ -43,7 +43,7 @@ def graph(lines: list[Line], **weights: npt.ArrayLike) -> Graph:
     constants = {"root": 2**0.5, "one": 1.0, "half": 0.5, **weights}
     arrays = {name: np.array(value, dtype=np.float32) for name, value in constants.items()}
     shapes = dict.fromkeys(["in", *(node.name for node in nodes)], SHAPE)
-    return Graph("test", nodes, "in", nodes[-1].name, shapes, arrays)
+    return Graph("test", nodes, "in", (nodes[-1].name,), shapes, arrays)
 
 
 def kinds(of: Graph) -> list[str]:

@@ -73,7 +73,7 @@ def test_a_network_that_is_converted_wrongly_is_refused(monkeypatch: pytest.Monk
     net = autotailor.compile(Split().eval(), {}, name="split", resolution=16)
     profiling.check_writable(net, HOST)
     monkeypatch.setattr(ncnn_preparation, "prepare", lambda model: model)
-    with pytest.raises(ProfilingError, match=r"as a whole.*computes other logits than onnxruntime(.|\n)*onnxruntime"):
+    with pytest.raises(ProfilingError, match=r"as a whole.*computes other outputs than onnxruntime(.|\n)*onnxruntime"):
         profiling.check_writable(net, HOST)
 
 

@@ -66,7 +66,7 @@ class ElasticModule(GraphModule):
         """What ``use`` needs to run a SubNet; the active SubNet stays the same."""
         sizes, kept = self.elastic.sizes(subnet), self.elastic.remainder(subnet)
         nodes = [self._follow(node, sizes) for node in kept.nodes]
-        return PreparedSubNet(subnet, sizes, self._schedule(nodes, kept.tensor(self._head.logits)))
+        return PreparedSubNet(subnet, sizes, self._schedule(nodes, tuple(map(kept.tensor, self._head.outputs))))
 
     def use(self, prepared: PreparedSubNet) -> ElasticModule:
         """``activate`` for a SubNet that this module or a replica of it has prepared."""

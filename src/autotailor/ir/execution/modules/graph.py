@@ -21,9 +21,17 @@ from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor
 
+Outputs = Tensor | tuple[Tensor, ...]
+"""What a network returns: a tensor ``[n, ...]``, or a tuple of several."""
+
+
+def tensors(outputs: Outputs) -> tuple[Tensor, ...]:
+    """The tensors that a network returns."""
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
 
 class GraphModule(nn.Module):
-    """One graph as a module; input ``[n, 3, r, r]``, output ``[n, classes]``.
+    """One graph as a module; input ``[n, 3, r, r]``, output ``[n, ...]``, or a tuple where the graph has several.
 
     Trainable weights are parameters, other weights are buffers; ``weight_names`` maps names of weights in the graph to
     names of attributes.
@@ -36,7 +44,7 @@ class GraphModule(nn.Module):
     def __init__(self, graph: Graph, logits: bool = False) -> None:
         super().__init__()
         self.graph = graph
-        self._head = find_head(graph) if logits else Head(graph.output)
+        self._head = find_head(graph) if logits else Head(graph.outputs)
         self.weight_names: dict[str, str] = {}
         frozen = untrainable(graph)
         for i, (name, weight) in enumerate(graph.weights.items()):
@@ -54,7 +62,7 @@ class GraphModule(nn.Module):
                 self._bypass_keys[node.name] = key = f"s{len(self._bypass_keys)}"
                 self._bypassed[key] = bypass(graph, node)
         self._kernels = Kernels(graph)
-        self.schedule = self._schedule(graph.nodes, self._head.logits)
+        self.schedule = self._schedule(graph.nodes, self._head.outputs)
         self._folded: dict[str, Node] = {}
         self._absorbed = frozenset[str]()
 
@@ -66,7 +74,7 @@ class GraphModule(nn.Module):
         Args:
             keep: tensors that are read elsewhere, and therefore stay as they are.
         """
-        kept = {*keep, self.graph.output, self._head.logits}
+        kept = {*keep, *self.graph.outputs, *self._head.outputs}
         for node in self.graph.nodes:
             output = node.outputs[0]
             readers = self.graph.consumers.get(output, ())
@@ -77,10 +85,10 @@ class GraphModule(nn.Module):
     def _is_static(self, node: Node) -> bool:
         return find_call(node.kind) is None
 
-    def _schedule(self, nodes: Iterable[Node], output: str) -> Schedule:
+    def _schedule(self, nodes: Iterable[Node], outputs: tuple[str, ...]) -> Schedule:
         """The schedule of some of the graph's nodes; a subgraph that has a function of its own is one node."""
         nodes = tuple(node for node in nodes if node.name not in self._head.nodes)
-        return Schedule.of(self.graph, self._kernels.joined(nodes, keep=(output,)), output)
+        return Schedule.of(self.graph, self._kernels.joined(nodes, keep=outputs), outputs)
 
     def weight(self, name: str) -> Tensor:
         """The weight that operators compute with."""
@@ -91,7 +99,7 @@ class GraphModule(nn.Module):
         """Copies of all weights as they are now, by the graph's names."""
         return {n: getattr(self, a).detach().cpu().numpy().copy() for n, a in self.weight_names.items()}
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Outputs:
         values = {self.graph.input: x}
         self.advance(values, 0, len(self.schedule.nodes))
         return self.logits(values)
@@ -116,9 +124,11 @@ class GraphModule(nn.Module):
                 if name not in hold:
                     values.pop(name, None)
 
-    def logits(self, values: Mapping[str, Tensor]) -> Tensor:
+    def logits(self, values: Mapping[str, Tensor]) -> Outputs:
         """What ``forward`` returns, from the activations behind the last node."""
-        result = values[self.schedule.output]
+        if len(self.schedule.outputs) > 1:
+            return tuple(values[name] for name in self.schedule.outputs)
+        result = values[self.schedule.outputs[0]]
         return result.flatten(1) if self._head.activation else result  # logits may be maps of one pixel
 
     def _run(self, node: Node, values: Mapping[str, Tensor]) -> Any:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.execution.modules.elastic import variance_and_mean
-from autotailor.ir.execution.modules.graph import GraphModule
+from autotailor.ir.execution.modules.graph import GraphModule, Outputs
 from autotailor.ir.execution.modules.merges import MergeSums
 from autotailor.ir.execution.modules.responses import ResponseSums
 from autotailor.ir.execution.modules.statistics import unbias
@@ -45,9 +45,9 @@ class MomentCollector(GraphModule):
         self._sums: dict[str, Tensor] = {}
         self._samples: dict[str, int] = {}
 
-    def _schedule(self, nodes: Iterable[Node], output: str) -> Schedule:
+    def _schedule(self, nodes: Iterable[Node], outputs: tuple[str, ...]) -> Schedule:
         """Node by node, because what a reader reads must not be hidden in a function of several nodes."""
-        return Schedule.of(self.graph, tuple(nodes), output)
+        return Schedule.of(self.graph, tuple(nodes), outputs)
 
     def _run(self, node: Node, values: Mapping[str, Tensor]) -> Any:
         for reader in self._readers.get(node.inputs[0], ()) if len(node.inputs) > 1 else ():
@@ -66,7 +66,7 @@ class MomentCollector(GraphModule):
         self._merges.statistics.add(node.name, mean, variance * unbias(x))
         return F.batch_norm(x, mean, variance, gain, shift, False, 0.0, node.get("epsilon", EPSILON))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Outputs:
         said = super().forward(x)
         self._merges.forget()
         return said

@@ -15,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from autotailor.ir.dimensions.dimension import Constant, Dimension, Window, product
+from autotailor.ir.dimensions.dimension import Constant, Dimension, Side, Window, product
 from autotailor.ir.errors import GraphError
 from autotailor.ir.feature import Attributes, Shape, freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.rule import Deduction, Dimensions, OperatorRule, Tensor, register
 
 _MAX_DENOMINATOR = 64
+CHANNELS = 2
+"""Axes before the sides of a map: of the batch, and of channels."""
 _OPTIONS: dict[str, Any] = {
     "mode": "nearest",
     "nearest_mode": "round_prefer_floor",
@@ -36,7 +38,8 @@ _OPTIONS: dict[str, Any] = {
 class ResizeRule(OperatorRule):
     """Sizes follow constant scales; constant sizes follow where they are a multiple or a part of the meta size.
 
-    The batch is left alone.
+    A map of one pixel, as global pooling leaves it, takes the size of the maps beside which it is read. The batch is
+    left alone.
     """
 
     kinds = ("Resize",)
@@ -56,7 +59,10 @@ class ResizeRule(OperatorRule):
         target = deduction.shape(node.outputs[0])
         scales = _per_axis(node, "scales", len(x))
         resized: list[Dimension] = []
-        for dimension, size, scale in zip(x, target, scales, strict=True):
+        for axis, (dimension, size, scale) in enumerate(zip(x, target, scales, strict=True)):
+            if scale is None and axis >= CHANNELS and dimension == Constant(1) and size > 1:
+                resized.append(Side(f"{node.outputs[0]}:{axis}", size))
+                continue
             ratio = _ratio(dimension.meta, size, scale)
             if ratio is None:
                 deduction.freeze(dimension)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 from autotailor.profiling.runtimes.ncnn.layers import Fragment
@@ -26,29 +27,53 @@ def operator_lines(steps: Fragment, name: str, reads: Sequence[str], writes: Seq
     return lines
 
 
-def with_names(text: str, image: str, logits: str) -> str:
-    """A converted network whose input and output have further names beside pnnx's ``in0`` and ``out0``.
+def with_names(text: str, image: str, *outputs: str) -> str:
+    """A converted network whose input and outputs have further names beside pnnx's ``in0``, and ``out0``, ``out1`` ...
 
         Input in0 -> ... -> out0        becomes        Input image -> Noop -> in0 -> ... -> out0 -> Noop -> logits
 
+    Several outputs get one ``Noop``, so that whoever asks for one of them by its further name has all computed. An
+    earlier one is replaced.
+
     A ``Noop`` computes nothing. An extractor runs only the layers between the blobs that it is given and asked for, so
     that pnnx's names, which the runner uses, work as before. A blob inside the network that has one of the further
-    names gets another name. A further name that is ``in0`` or ``out0`` is left out.
+    names gets another name. A further name that is one of pnnx's is left out.
 
     Args:
         text: of the ``.param`` that pnnx has written.
         image: name of the input; blanks in it become ``_``, because a blank ends a name in a ``.param``.
-        logits: name of the output.
+        outputs: their names.
     """
-    given, asked = ("_".join(name.split()) for name in (image, logits))
-    wanted = {given, asked} - {"in0", "out0"}
-    lines = [_with_blobs(line, {name: f"{name}.inner" for name in wanted}) for line in text.splitlines()[2:]]
+    given, *asked = ("_".join(name.split()) for name in (image, *outputs))
+    own = [f"out{number}" for number in range(len(asked))]
+    wanted = {given, *asked} - {"in0", *own}
+    ends = [line for line in text.splitlines()[2:] if not _reads(line, own)]
+    lines = [_with_blobs(line, {name: f"{name}.inner" for name in wanted}) for line in ends]
     if given in wanted:
         position = next(number for number, line in enumerate(lines) if line.split()[0] == "Input")
         lines[position : position + 1] = [f"Input {given} 0 1 {given}", f"Noop {given}.in0 1 1 {given} in0"]
-    if asked in wanted - {given}:
-        lines.append(f"Noop out0.{asked} 1 1 out0 {asked}")
+    if wanted.issuperset(asked) and given not in asked:
+        count = len(asked)
+        lines.append(f"Noop {'.'.join(own)}.{asked[0]} {count} {count} {' '.join(own)} {' '.join(asked)}")
     return param_text(lines)
+
+
+def returned(text: str) -> list[str]:
+    """Names of the outputs of a network that pnnx has written: ``out0``, ``out1`` ..."""
+    blobs = {blob for line in text.splitlines()[2:] for blob in line.split()}
+    return list(itertools.takewhile(blobs.__contains__, map("out{}".format, itertools.count())))
+
+
+def joint_output(text: str) -> str:
+    """The name of several outputs whose layer reads them all, which ``with_names`` writes; "" where there is none."""
+    own, last = returned(text), text.splitlines()[-1]
+    return last.split()[4 + len(own)] if len(own) > 1 and _reads(last, own) else ""
+
+
+def _reads(line: str, outputs: Sequence[str]) -> bool:
+    """Whether a layer is the one that gives several outputs their further names."""
+    kind, _, count, _, *blobs = line.split()
+    return kind == "Noop" and int(count) > 1 and blobs[: int(count)] == list(outputs)
 
 
 def _with_blobs(line: str, names: Mapping[str, str]) -> str:

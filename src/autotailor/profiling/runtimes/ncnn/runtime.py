@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,13 @@ import numpy.typing as npt
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.sequence import PlacedOperator
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.base import Arrays, Program
 from autotailor.profiling.runtimes.in_place import InPlaceRuntime
 from autotailor.profiling.runtimes.ncnn import runner as ncnn_runner
 from autotailor.profiling.runtimes.ncnn.fragments import layer_types, refused_operators
 from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.ncnn.network import network_program
-from autotailor.profiling.runtimes.ncnn.param import with_names
+from autotailor.profiling.runtimes.ncnn.param import joint_output, returned, with_names
 from autotailor.profiling.runtimes.ncnn.pnnx import run_pnnx
 from autotailor.profiling.runtimes.ncnn.replicas import alone_program, harness_program, replica_program, sink_program
 from autotailor.profiling.runtimes.ncnn.trial import run_images
@@ -96,14 +97,25 @@ class NcnnRuntime(InPlaceRuntime):
         """
         directory.mkdir(parents=True, exist_ok=True)
         run_pnnx(onnx_path, directory / PARAM, directory / WEIGHTS)
+        outputs = returned((directory / PARAM).read_text(encoding="utf-8"))
+        if len(outputs) > 1:
+            self.name_blobs(directory, "in0", *(f"{name}.all" for name in outputs))
 
-    def name_blobs(self, directory: Path, image: str, logits: str) -> None:
-        """See Runtime; pnnx's own names ``in0`` and ``out0`` stay as well."""
+    def network(
+        self, key: str, directory: Path, inputs: Sequence[tuple[int, ...]], folder: str | None = None
+    ) -> Program:
+        """See Runtime; of several outputs that is asked for which needs all (``with_names``)."""
+        program = super().network(key, directory, inputs, folder)
+        joint = joint_output((directory / PARAM).read_text(encoding="utf-8"))
+        return replace(program, long=joint) if joint else program
+
+    def name_blobs(self, directory: Path, image: str, *outputs: str) -> None:
+        """See Runtime; pnnx's own names ``in0``, and ``out0``, ``out1`` ... stay as well."""
         param = directory / PARAM
-        param.write_text(with_names(param.read_text(encoding="utf-8"), image, logits), encoding="utf-8")
+        param.write_text(with_names(param.read_text(encoding="utf-8"), image, *outputs), encoding="utf-8")
 
-    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed with the options that are also timed.
+    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> Arrays:
+        """See Runtime; computed with the options that are also timed, and rows are flat.
 
         ncnn runs in a process of its own, because a network that it reads wrongly may crash it.
 
@@ -119,13 +131,13 @@ class NcnnRuntime(InPlaceRuntime):
                 f"ncnn has no layer {' or '.join(strange)}: pnnx, its converter, does not know this operator, and "
                 f"left it as it is; write the network without it, or take another runtime (device.runtime)"
             )
-        logits, reason = run_images(param, weights, images, self.settings())
-        if logits is None:
+        outputs, reason = run_images(param, weights, images, self.settings())
+        if not outputs:
             raise ProfilingError(
                 f"{directory}: {reason}: pnnx, its converter, has read an operator wrongly; write the network in "
                 f"another way, or take another runtime (device.runtime)"
             )
-        return logits
+        return outputs if len(outputs) > 1 else outputs[0]
 
 
 def _strange_layers(param: Path) -> list[str]:

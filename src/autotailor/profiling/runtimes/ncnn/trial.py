@@ -2,11 +2,12 @@
 
 ``run_trials`` starts this file as a program. The program reads a list of networks. For each network the program prints
 the shapes of all blobs, or why there are none, and writes the values of the wanted blobs into files. ``run_images``
-starts the program with one network and images, whose logits the program writes into a file.
+starts the program with one network and images, for which the program writes the network's outputs into a file.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-FAILURE = "autotailor: "  # begins the line that says why there are no logits; ncnn may print other lines
+FAILURE = "autotailor: "  # begins the line that says why there are no outputs; ncnn may print other lines
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
 
 def run_images(
     param: Path, weights: Path, images: np.ndarray[Any, Any], settings: dict[str, Any]
-) -> tuple[np.ndarray[Any, np.dtype[np.float32]] | None, str]:
-    """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, or None and why there are none.
+) -> tuple[tuple[np.ndarray[Any, np.dtype[np.float32]], ...], str]:
+    """The outputs for images ``[n, 3, r, r]``, each as flat rows ``[n, size]``, or none and why there are none.
 
     Raises:
         StoppedError: the process was ended from outside.
@@ -89,10 +90,10 @@ def run_images(
     from autotailor.profiling.runtimes.stopped import check_stopped
 
     with tempfile.TemporaryDirectory(prefix="autotailor.ncnn.") as folder:
-        given, found = Path(folder) / "images.npy", Path(folder) / "logits.npy"
+        given, found = Path(folder) / "images.npy", Path(folder) / "outputs.npz"
         np.save(given, np.ascontiguousarray(images, dtype=np.float32))
         files = dict(
-            zip(("param", "weights", "images", "logits"), map(str, (param, weights, given, found)), strict=True)
+            zip(("param", "weights", "images", "outputs"), map(str, (param, weights, given, found)), strict=True)
         )
         done = subprocess.run(
             [sys.executable, "-P", __file__],
@@ -104,14 +105,15 @@ def run_images(
         )
         check_stopped("a process that runs ncnn", done.returncode)
         if found.exists():
-            return np.load(found), ""
+            with np.load(found) as loaded:
+                return tuple(loaded[name] for name in loaded.files), ""
         said = [line for line in done.stdout.splitlines() if line.startswith(FAILURE)]
         crashed = f"ncnn ends its process (exit code {done.returncode})"
-        return None, said[-1].removeprefix(FAILURE) if said else crashed
+        return (), said[-1].removeprefix(FAILURE) if said else crashed
 
 
 def _answer(order: dict[str, Any]) -> str:
-    """Writes the logits of an order's images; returns why there are none, or an empty text."""
+    """Writes the outputs for an order's images; returns why there are none, or an empty text."""
     import ncnn
 
     from autotailor.profiling.runtimes.ncnn import runner
@@ -120,15 +122,17 @@ def _answer(order: dict[str, Any]) -> str:
     runner.configure(net, order["settings"])
     if net.load_param(order["param"]) != 0 or net.load_model(order["weights"]) != 0:
         return "ncnn cannot load it"
-    rows: list[np.ndarray[Any, np.dtype[np.float32]]] = []
+    blobs = {blob.name for blob in net.blobs()}
+    names = list(itertools.takewhile(blobs.__contains__, map("out{}".format, itertools.count())))
+    rows: list[list[np.ndarray[Any, np.dtype[np.float32]]]] = []
     for image in np.load(order["images"]):
         extractor = net.create_extractor()
         extractor.input("in0", runner.to_mat(image))
-        code, result = extractor.extract("out0")
-        if code != 0:
+        found = [extractor.extract(name) for name in names]
+        if not found or any(code != 0 for code, _ in found):
             return f"ncnn cannot run it on an image of shape {list(image.shape)}"
-        rows.append(np.array(result, dtype=np.float32).reshape(-1))
-    np.save(order["logits"], np.stack(rows))
+        rows.append([np.array(result, dtype=np.float32).reshape(-1) for _, result in found])
+    np.savez(order["outputs"], *(np.stack(each) for each in zip(*rows, strict=True)))
     return ""
 
 
@@ -169,7 +173,7 @@ def _try(net: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], str]:
 
 
 def main() -> None:
-    """Reads the networks, and prints one line for each; or reads one network whose logits are wanted."""
+    """Reads the networks, and prints one line for each; or reads one network whose outputs are wanted."""
     order = json.load(sys.stdin)
     if isinstance(order, dict):
         if failure := _answer(order):

@@ -14,7 +14,7 @@ from autotailor.ir.errors import first_line
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.sequence import PlacedOperator
 from autotailor.profiling.errors import DeviceError, ProfilingError
-from autotailor.profiling.runtimes.base import MOST_SAID, Program
+from autotailor.profiling.runtimes.base import MOST_SAID, Arrays, Program, rows
 from autotailor.profiling.runtimes.in_place import InPlaceRuntime
 from autotailor.profiling.runtimes.onnxruntime import runner as onnxruntime_runner
 from autotailor.profiling.runtimes.onnxruntime.fusion import ONNXRUNTIME_FUSION
@@ -108,8 +108,8 @@ class OnnxRuntime(InPlaceRuntime):
         if onnx_path.resolve() != (directory / MODEL).resolve():
             shutil.copyfile(onnx_path, directory / MODEL)
 
-    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed with the options that are also timed."""
+    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> Arrays:
+        """See Runtime; computed with the options that are also timed."""
         try:
             session = onnxruntime_runner.open_session(
                 str(directory / MODEL), onnxruntime_runner.session_options(self.settings())
@@ -117,4 +117,4 @@ class OnnxRuntime(InPlaceRuntime):
         except Exception as error:  # errors of onnxruntime have no common class
             raise ProfilingError(f"{directory / MODEL}: onnxruntime cannot load the network: {error}") from error
         name = session.get_inputs()[0].name
-        return np.concatenate([session.run(None, {name: image[None]})[0] for image in images])
+        return rows([session.run(None, {name: image[None]}) for image in images])

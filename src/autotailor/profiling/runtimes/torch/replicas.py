@@ -26,7 +26,7 @@ class FeatureModule(GraphModule):
         made = feature_nodes(feature, self.reads, "c")
         others = dict(zip(self.reads[1:], feature.inputs[1:], strict=True))  # weights, because a graph has one input
         weights = {name: np.ones(shape, dtype=np.float32) for name, shape in (made.weights | others).items()}
-        super().__init__(Graph(feature.kind, made.nodes, "in0", made.output, {"in0": feature.inputs[0]}, weights))
+        super().__init__(Graph(feature.kind, made.nodes, "in0", (made.output,), {"in0": feature.inputs[0]}, weights))
         for name in others:
             del self.weight_names[name]
 
@@ -36,7 +36,7 @@ class FeatureModule(GraphModule):
         for node in self.schedule.nodes:
             result = self._run(node, values)
             values.update(zip(node.outputs, (result,) if len(node.outputs) == 1 else result, strict=False))
-        return values[self.schedule.output]
+        return values[self.schedule.outputs[0]]
 
 
 def replica_program(feature: OperatorFeature) -> Program:

@@ -30,6 +30,7 @@ class LoadedProgram:
         self.lengths = 2 if program["short"] else 1
         self.copies = program["copies"] if program["short"] else [1]
         self.output = traced["output"]
+        self.returned = traced.get("returned", [self.output])
         self.steps = steps(traced)
         saved = torch.load(program["bin_path"], map_location="cpu") if program["bin_path"] else {}
         rng = torch.Generator().manual_seed(0)
@@ -114,7 +115,11 @@ def steps(traced: dict[str, Any]) -> list[Step]:
         last.update(dict.fromkeys(names([arguments, list(keywords.values())]), position))
     ends: dict[int, list[str]] = {}
     for name, position in last.items():
-        if name != traced["output"] and name not in traced["weights"] and name not in traced["inputs"]:
+        if (
+            name not in traced.get("returned", [traced["output"]])
+            and name not in traced["weights"]
+            and name not in traced["inputs"]
+        ):
             ends.setdefault(position, []).append(name)
     return [
         (find(function), arguments, keywords, target, ends.get(position, []))

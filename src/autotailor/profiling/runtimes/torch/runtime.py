@@ -15,7 +15,7 @@ from autotailor.ir.execution.patterns import PATTERNS
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.profiling.errors import DeviceError, ProfilingError
-from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.base import Arrays, Program, rows
 from autotailor.profiling.runtimes.torch import runner as torch_runner
 from autotailor.profiling.runtimes.torch.replicas import nothing, replica_program, written
 from autotailor.profiling.runtimes.torch.tracing import trace
@@ -92,12 +92,13 @@ class TorchRuntime(WheelRuntime):
         (directory / CALLS).write_text(written(traced, (shape,)))
         torch.save({name: tensor.detach().clone() for name, tensor in traced.weights.items()}, directory / WEIGHTS)
 
-    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed with the options that are also timed."""
+    def run(self, directory: Path, images: npt.NDArray[np.float32]) -> Arrays:
+        """See Runtime; computed with the options that are also timed."""
         program = torch_runner.LoadedProgram(self.network("run", directory, ()).to_manifest(), self.settings())
+        found = []
         with torch.inference_mode():
-            logits = [
-                program.compute({**program.weights[0], "in0": program.placed(torch.from_numpy(image[None]))})
-                for image in images
-            ]
-        return torch.cat(logits).float().cpu().numpy()
+            for image in images:
+                values = {**program.weights[0], "in0": program.placed(torch.from_numpy(image[None]))}
+                program.compute(values)
+                found.append([values[name].float().cpu().numpy() for name in program.returned])
+        return rows(found)

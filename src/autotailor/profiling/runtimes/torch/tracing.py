@@ -29,18 +29,21 @@ class Trace:
         weights: constant tensors by name.
         calls: (names of results, function, arguments, keywords) for each call. An argument is a value of JSON's types,
             or an object whose one key names the value's kind: ``tensor`` (by name), ``tuple``, ``slice``, ``dtype``.
-        output: name of the module's result.
+        output: name of the module's result, or of the last one of several.
+        returned: names of several results; empty where there is one.
     """
 
     inputs: tuple[str, ...]
     weights: dict[str, torch.Tensor] = field(default_factory=dict)
     calls: list[list[Any]] = field(default_factory=list)
     output: str = ""
+    returned: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The trace without the values of weights."""
         shapes = {name: list(tensor.shape) for name, tensor in self.weights.items()}
-        return {"inputs": self.inputs, "weights": shapes, "calls": self.calls, "output": self.output}
+        returned = {"returned": self.returned} if self.returned else {}
+        return {"inputs": self.inputs, "weights": shapes, "calls": self.calls, "output": self.output, **returned}
 
 
 def trace(module: nn.Module, inputs: Sequence[torch.Tensor]) -> Trace:
@@ -52,7 +55,8 @@ def trace(module: nn.Module, inputs: Sequence[torch.Tensor]) -> Trace:
     tracer = _Tracer(inputs)
     with torch.inference_mode(), tracer:
         result = module(*inputs)
-    tracer.trace.output = tracer.name(result)
+    names = tuple(map(tracer.name, result if isinstance(result, tuple) else (result,)))
+    tracer.trace.output, tracer.trace.returned = names[-1], names if len(names) > 1 else ()
     return tracer.trace
 
 

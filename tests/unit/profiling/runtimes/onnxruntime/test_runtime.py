@@ -80,7 +80,7 @@ def test_a_copy_computes_its_operator(name: str) -> None:
         name = packing.name.removesuffix(".packing")
         others[name] = others[name] * onnx.numpy_helper.to_array(packing).reshape(1, -1, 1, 1)
     shapes = {name: image.shape for name, image in images.items()}
-    graph = Graph("one", made.nodes, "in0", made.output, shapes, weights | others)
+    graph = Graph("one", made.nodes, "in0", (made.output,), shapes, weights | others)
     expected = GraphModule(graph).eval()(torch.from_numpy(images["in0"])).detach().numpy()
     found = session.run(None, images)[0]
     assert found.shape == feature.outputs[0]
