@@ -21,7 +21,7 @@ from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.passes.layout import given
-from autotailor.compiler.sources.outputs import flat
+from autotailor.compiler.sources.outputs import flat, no_classes
 from autotailor.compiler.sources.source import Source, read_onnx, read_source
 from autotailor.compiler.traced import check_export, warn_of_unused
 from autotailor.ir.errors import AutoTailorError, GraphError
@@ -130,7 +130,7 @@ def _compile(
         warn_of_unused(network, torch.zeros(parsed.shapes[parsed.input]))
     if num_classes is not None and num_classes != net.num_classes:
         if not net.num_classes:
-            raise GraphError(f"graph {net.name}: it returns no row of classes; remove model.num_classes")
+            raise GraphError(f"graph {net.name}: it {no_classes(net.graph.outputs)}; else remove model.num_classes")
         raise GraphError(
             f"graph {net.name}: it has {net.num_classes} classes, model.num_classes is {num_classes}; set "
             f"model.num_classes to {net.num_classes}, or give a network of {num_classes} classes"

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
         if own is not None or options.yaml:
             _check_square(net, options.source)
         if own is not None:
-            own = own.for_network(options.source, net.num_classes)
+            own = own.for_network(options.source, net.num_classes, net.graph.outputs)
         if options.yaml and device is not None:
             _check_runtime(net, device)
         configuration = _configuration(net, options, own) if options.yaml else ""

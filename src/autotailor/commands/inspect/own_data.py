@@ -74,20 +74,23 @@ class OwnData:
         """The dataset that reads the pictures."""
         return "table" if self.table else "folder"
 
-    def for_network(self, source: str, outputs: int) -> OwnData:
+    def for_network(self, source: str, outputs: int, returned: Sequence[str]) -> OwnData:
         """The pictures with the task of a network.
 
         Args:
             source: of the network.
             outputs: how many classes it knows; 0 where it returns something else.
+            returned: names of the tensors that it returns.
 
         Raises:
             AgreementError: the pictures have other labels than the network.
         """
         if self.labels and not outputs:
+            from autotailor.compiler.sources.outputs import no_classes
+
             raise AgreementError(
-                f"the network {source} returns no row of classes, and the pictures in {self.folder} have labels; name "
-                f"a folder in which pictures lie without folders of classes"
+                f"the network {source} {no_classes(returned)}; and the pictures in {self.folder} have labels: else "
+                f"name a folder in which pictures lie without folders of classes"
             )
         if self.labels and outputs != len(self.classes):
             raise AgreementError(mismatch(source, outputs, str(self.folder), self.classes))

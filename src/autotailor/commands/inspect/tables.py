@@ -13,6 +13,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from autotailor.commands.terminal import terminal
+from autotailor.compiler.sources.outputs import no_classes
 from autotailor.ir.alternatives.alternative import of_maps
 from autotailor.ir.alternatives.kinds.merged import SPANS
 from autotailor.ir.alternatives.merging import find_merges
@@ -52,8 +53,8 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
     console.print(f"[bold]{printable(net.name)}[/]   {shape} in, {_returned(net)} out", highlight=False)
     if not net.num_classes:
         console.print(
-            "It returns no row of classes: `data.task: outputs` measures how near a SubNet's outputs are to its own, "
-            "on pictures without labels (`data.labels: false`).",
+            f"It {no_classes(net.graph.outputs)}. `data.task: outputs` measures how near a SubNet's outputs are to its "
+            "own, on pictures without labels (`data.labels: false`).",
             markup=False,
             highlight=False,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 KEY = "model.output"
+
+
+def no_classes(outputs: Sequence[str]) -> str:
+    """Why a network is no classifier, and what to do where one of the tensors that it returns is the row of classes."""
+    if len(outputs) < 2:
+        return "returns no row of classes"
+    return (
+        f"returns {len(outputs)} tensors ({', '.join(outputs)}), and so no row of classes; where one of them is that "
+        f"row, name it as {KEY} (inspect: --output)"
+    )
 
 
 def take_output(network: nn.Module, output: str | int) -> nn.Module:

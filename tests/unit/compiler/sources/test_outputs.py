@@ -50,6 +50,8 @@ def test_the_logits_are_taken_by_name(case: str) -> None:
     assert not isinstance(network(torch.zeros(1, 3, 16, 16)), torch.Tensor), "the caller's module is left alone"
     whole = autotailor.compile(network, {}, resolution=16)
     assert (list(whole.names), whole.num_classes) == (["input", *names], 0)
+    with pytest.raises(GraphError, match=rf"{names[0]}, {names[1]}.*where one of them is that row, name it as model"):
+        autotailor.compile(network, {}, resolution=16, num_classes=5)
 
 
 def test_an_output_that_is_not_there_is_refused_with_those_that_are() -> None:
