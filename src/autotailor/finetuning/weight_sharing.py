@@ -101,6 +101,8 @@ def finetune(
     net = calibrator.adopt(net, device)
     if config.sort and net.elastic.moments is None:  # moments have sorted the channels before
         net = net.sort_channels()
+    if config.epochs:  # the statistics that came with the network are not those of trained weights
+        net = net.recalibrated(1.0)
     module = net.module(logits=True).to(device)
     others = [teaching.network.state_dict()] if config.teacher not in (None, LARGEST) else []
     history, statistics = list[Row](), None

@@ -142,6 +142,23 @@ class TestFinetune:
         assert found["original"] == found["largest"]
         assert not list(tmp_path.iterdir())
 
+    @pytest.mark.parametrize(("epochs", "share"), [(0, 0.5), (1, 1.0)])
+    def test_trained_weights_have_statistics_of_their_own(
+        self,
+        plain_net: autotailor.SuperNet,
+        tiny: DataSplits,
+        finetune_config: FinetuneConfig,
+        tmp_path: Path,
+        epochs: int,
+        share: float,
+    ) -> None:
+        config = replace(finetune_config, epochs=epochs)
+        found = finetuning.finetune(plain_net.recalibrated(0.5), tiny, config, tmp_path / "half")
+        assert found.net.elastic.recalibrated == share
+        alone = finetuning.finetune(plain_net.recalibrated(share), tiny, config, tmp_path / "own")
+        assert found.metrics == alone.metrics
+        assert equal(weights(found.net), weights(alone.net))
+
     def test_channels_are_sorted_only_on_request(
         self, plain_net: autotailor.SuperNet, tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path
     ) -> None:
