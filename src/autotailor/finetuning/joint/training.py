@@ -154,18 +154,19 @@ def train_jointly(
         return {subnet.id: found[subnet] for subnet in subnets}
 
     before = evaluated(net.module().to(device))
-    module = net.module(logits=True).to(device)
+    begun = net.recalibrated(1.0)  # the statistics that came with the network are not those of trained weights
+    module = begun.module(logits=True).to(device)
     strategy = Listed(subnets, config.subnets)
     watch = watch_subnets(module, data, config, None, record, subnets)
     stream = LaterEpochs(augmented(data, config.augmentation, config.seed), FIRST_EPOCH)
     path, others = Path(workdir) / f"{purpose.title}.ckpt", [teacher.network.state_dict()]
     try:
-        history = train_shared(net, module, data, stream, config, teacher, strategy, watch, path, others)
+        history = train_shared(begun, module, data, stream, config, teacher, strategy, watch, path, others)
     except DivergenceError as error:
         remedy = f"lower {purpose.section}.lr_share (the rate is {config.lr:g}), or set {purpose.section}.epochs to 0"
         raise DivergenceError(error.happened, remedy) from error
     with deterministic(config.threads, device):
-        trained = net.absorb(module, calibrator.statistics(module.eval(), net.largest()))
+        trained = begun.absorb(module, calibrator.statistics(module.eval(), net.largest()))
     after = evaluated(trained.module().to(device))
     images = int(training_metrics(history, data, config.batch_size)["images"])
     found = JointResult(trained, before, after, images, history)

@@ -75,6 +75,22 @@ def test_members_gain_and_share_the_weights_of_one_network(
     assert "of the members (2) on the validation set" in result.said("accuracy")
 
 
+def test_trained_weights_have_statistics_of_their_own(
+    train: Train,
+    finetuned: FinetuneResult,
+    plain_net: autotailor.SuperNet,
+    members: tuple[SubNet, ...],
+    config: FinetuneConfig,
+    tiny: DataSplits,
+    tmp_path: Path,
+) -> None:
+    """A share of recalibration that suits the weights before a training is none for those after it."""
+    given = finetuned.net.recalibrated(0.5)
+    found, alone = train_jointly(given, plain_net, tiny, members, config, tmp_path / "half"), train("own")
+    assert found.after == alone.after
+    assert found.net.elastic.recalibrated == (1.0 if found.gain > 0 else 0.5)
+
+
 def test_only_members_and_the_largest_subnet_are_trained(
     train: Train, plain_net: autotailor.SuperNet, members: tuple[SubNet, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
