@@ -128,8 +128,7 @@ class Webdataset(Dataset):
 
     def load(self) -> DataSplits:
         """See Dataset."""
-        from autotailor.data.pictures.loading import Chosen
-        from autotailor.data.pictures.stream import Pictures, splits
+        from autotailor.data.pictures.stream import splits
         from autotailor.data.shards.stream import ShardStream
 
         self.verify()
@@ -137,10 +136,7 @@ class Webdataset(Dataset):
         samples = {part: self._samples(part) for part in self._shards}
         classes = self._count(samples)
         held = self._pictures([*samples["validation"], *samples.get("test", [])])
-        validation, test = (
-            Pictures(Chosen(held.open, ids), held.labels[ids], held.groups[ids])
-            for ids in self._held_out(held, len(samples["validation"]), classes)
-        )
+        validation, test = (held.part(ids) for ids in self._held_out(held, len(samples["validation"]), classes))
         label = config.label if config.labels else ""
         stream = ShardStream(config, self._shards["train"], len(samples["train"]), label, config.buffer)
         return replace(splits(config, classes, self._pictures([]), validation, test), train=stream)

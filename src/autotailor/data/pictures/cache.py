@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from autotailor.artifacts import sweep
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.reading import EXAMINER
 
@@ -66,7 +67,7 @@ def remembered(config: PictureConfig, picture: str, how: str, make: Callable[[],
     pixels = make()
     with contextlib.suppress(OSError):  # a full disk, or a folder that nobody may write
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
             np.save(unfinished := Path(folder) / path.name, pixels)
             unfinished.replace(path)
     return pixels
@@ -74,7 +75,8 @@ def remembered(config: PictureConfig, picture: str, how: str, make: Callable[[],
 
 @cache
 def _swept(folder: Path) -> Path:
-    """The folder, from which this process has removed what is old."""
+    """The folder, from which this process has removed what is old, and what killed processes have left."""
+    sweep(folder, older_than=OLD_SECONDS)
     with contextlib.suppress(OSError):
         for path in folder.glob("*.npy"):
             if time.time() - path.stat().st_mtime > OLD_SECONDS:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from autotailor.data.errors import DataError
 from autotailor.data.labels import UNKNOWN
-from autotailor.data.pictures.cache import identity
 from autotailor.data.pictures.parts import DividedConfig, Part, assign
 from autotailor.data.pictures.stream import Pictures, splits
 from autotailor.data.splits import DataSplits
@@ -33,22 +32,6 @@ class Opened:
     contents: Sequence[str]
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Opens some pictures of a part: number i is the part's picture ``ids[i]``."""
-
-    open: Callable[[int], Any]
-    ids: npt.NDArray[np.int64]
-
-    def __call__(self, index: int) -> Any:
-        """The picture, RGB and upright."""
-        return self.open(int(self.ids[index]))
-
-    def identity(self, index: int) -> str:
-        """See ``cache.identity``."""
-        return identity(self.open, int(self.ids[index]))
-
-
 def divided(config: DividedConfig, classes: Sequence[str], parts: Mapping[str, Opened]) -> DataSplits:
     """The three splits of pictures, of which some parts may be missing (``pictures.parts.assign``).
 
@@ -68,7 +51,7 @@ def divided(config: DividedConfig, classes: Sequence[str], parts: Mapping[str, O
     ends = np.cumsum([len(part.labels) for part in parts.values()])
     groups = dict(zip(parts, np.split(numbers.astype(np.int64), ends[:-1]), strict=True))
     train, validation, test = (
-        Pictures(Chosen(parts[name].open, ids), parts[name].labels[ids], groups[name][ids])
+        Pictures(parts[name].open, parts[name].labels, groups[name]).part(ids)
         for name, ids in assign(config, classes if by_class else (), known)
     )
     return splits(config, len(classes), train, validation, test)

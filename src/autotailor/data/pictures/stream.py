@@ -57,13 +57,13 @@ class _Part:
     """Opens some of a list's pictures; processes that open pictures get a copy of it, hence a class."""
 
     open: Callable[[int], Any]
-    positions: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]
 
     def __call__(self, number: int) -> Any:
-        return self.open(int(self.positions[number]))
+        return self.open(int(self.ids[number]))
 
     def identity(self, number: int) -> str:
-        return identity(self.open, int(self.positions[number]))
+        return identity(self.open, int(self.ids[number]))
 
 
 class _Items(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
