@@ -10,9 +10,8 @@ import pytest
 
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import LUTError, Store
-from autotailor.profiling.table import store_errors
-from autotailor.profiling.table.database import FILE
-from autotailor.profiling.table.store_errors import explained
+from autotailor.profiling.table import database
+from autotailor.profiling.table.database import FILE, explained
 from lut_tables import DEVICE, TABLE, VISIT
 
 
@@ -48,7 +47,7 @@ def test_only_a_damaged_store_is_to_be_moved_away(tmp_path: Path, monkeypatch: p
     assert "move" not in str(locked.value)
     for connection in (reader, writer, other):
         connection.close()
-    assert store_errors.REMEDIES
+    assert database.REMEDIES
 
 
 def test_a_damaged_store_is_to_be_moved_away(tmp_path: Path) -> None:
