@@ -29,7 +29,7 @@ from rich.table import Table
 from scipy.stats import trim_mean
 
 from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.measuring.manifest import BLOCKS
+from autotailor.profiling.measuring.remaining import BLOCKS
 from autotailor.profiling.measuring.session import Session
 from autotailor.profiling.runtimes.ncnn import runner as ncnn_runner
 from autotailor.profiling.runtimes.runner import loop as runner_loop

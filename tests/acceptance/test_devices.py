@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from acceptance.pipeline import assert_finished, pipeline, visits
-from autotailor.profiling.transports.adb.keys import user_key
+from autotailor.profiling.transports.adb.tcp import user_key
 from device.adb_daemon import AdbDaemon
 from device.runners import built
 from device.ssh_server import SshServer, find_sshd

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from acceptance.pipeline import SMALL
-from autotailor.profiling.transports.adb.keys import user_key
+from autotailor.profiling.transports.adb.tcp import user_key
 from device.adb_daemon import AdbDaemon
 from device.runners import built
 

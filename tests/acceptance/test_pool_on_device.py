@@ -13,7 +13,7 @@ import pytest
 
 from acceptance.pipeline import MODEL, ROOT, pipeline
 from autotailor.__main__ import main
-from autotailor.profiling.transports.adb.keys import user_key
+from autotailor.profiling.transports.adb.tcp import user_key
 from autotailor.serving import Client
 from autotailor.serving.files import open_pool
 from device.adb_daemon import AdbDaemon

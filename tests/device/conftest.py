@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autotailor.profiling import DeviceConfig
-from autotailor.profiling.transports.adb.keys import user_key
+from autotailor.profiling.transports.adb.tcp import user_key
 from autotailor.profiling.transports.adb.transport import AdbTransport
 from autotailor.profiling.transports.remote.link import Patience
 from device.adb_daemon import AdbDaemon

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from autotailor.profiling import DeviceConfig, DeviceError
-from autotailor.profiling.transports.adb.keys import user_key
+from autotailor.profiling.transports.adb.tcp import user_key
 from autotailor.profiling.transports.adb.transport import AdbTransport
 from device.adb_daemon import AdbDaemon
 

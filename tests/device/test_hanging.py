@@ -18,7 +18,7 @@ from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
 from autotailor.profiling import DeviceConfig, Store, profile
 from autotailor.profiling.errors import OverdueError
 from autotailor.profiling.measuring import pace
-from autotailor.profiling.transports import LocalTransport, lines
+from autotailor.profiling.transports import LocalTransport, base
 from autotailor.profiling.transports.base import Deadline, Transport
 from autotailor.profiling.transports.ssh import SshTransport
 from device.adb_daemon import AdbDaemon
@@ -90,7 +90,7 @@ def test_a_line_without_end_fills_no_memory(device: Transport) -> None:
     with pytest.raises(OverdueError):
         device.run(["sh", "-c", script + "sleep 1000"], on_line, deadline)
     assert [line[:5] for line in said] == ["xxxxx", "after"]
-    assert len(said[0]) == lines.LONGEST
+    assert len(said[0]) == base.LONGEST
     assert psutil.Process().memory_info().rss - before < 40 * 2**20
 
 

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from autotailor.profiling.measuring.memory import measure_baseline, measure_memory
     from autotailor.profiling.measuring.profiler import profile
     from autotailor.profiling.measuring.session import Session
-    from autotailor.profiling.networks.conversion import convert, converted_file
     from autotailor.profiling.networks.timing import Measurement, mean_of_rounds, measure_networks, measure_rounds
-    from autotailor.profiling.networks.validation import measure_subnets, validate
+    from autotailor.profiling.networks.validation import convert, converted_file, measure_subnets, validate
     from autotailor.profiling.networks.writable import Missing, check_writable, missing_operators
     from autotailor.profiling.records.events import PeakMemory
     from autotailor.profiling.records.record import Record

@@ -14,7 +14,7 @@ from autotailor.ir.errors import AutoTailorError
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.energy import find_sensor
 from autotailor.profiling.errors import AuthorisationError, DeviceError, UnreachableError
-from autotailor.profiling.host.holding import held
+from autotailor.profiling.host.lock import held
 from autotailor.profiling.host.machine import look
 from autotailor.profiling.host.sysfs import ROOT
 from autotailor.profiling.measuring.session import Session

@@ -20,7 +20,7 @@ from pathlib import Path
 from autotailor.commands.terminal import say
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, OverdueError, TransientError
-from autotailor.profiling.host.holding import held
+from autotailor.profiling.host.lock import held
 from autotailor.profiling.runtimes.runner.binary import server_binary
 from autotailor.profiling.transports import Transport, open_transport
 from autotailor.profiling.transports.base import Deadline

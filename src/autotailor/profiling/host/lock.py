@@ -1,4 +1,4 @@
-"""One device serves one run at a time."""
+"""A lock of each device: one run at a time measures on it, and a command that does not wait hears who uses it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import logging
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from autotailor.lock import Holder, Lock
+from autotailor.profiling.transports.base import Transport
 
 logger = logging.getLogger(__name__)
 
@@ -72,3 +75,28 @@ class DeviceLock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+@contextmanager
+def held(transport: Transport, name: str) -> Iterator[str | None]:
+    """Locks a device and claims its folder for runs, so that nothing is measured there while the block runs.
+
+    Args:
+        transport: to the device; its folder there is removed at the end.
+        name: the device's name, for messages.
+
+    Yields:
+        None where the device is held, else who uses it.
+
+    Raises:
+        DeviceError: the device cannot be asked.
+    """
+    lock = DeviceLock(transport.identity, name)
+    if not lock.try_acquire():
+        yield str(lock.holder() or "another process")
+        return
+    try:
+        yield transport.claim()
+    finally:
+        transport.cleanup()
+        lock.release()

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.records.batch import Batch
 from autotailor.profiling.records.reading import Reading
+from autotailor.profiling.runtimes.base import Program
 
 logger = logging.getLogger(__name__)
 
 STRANGE_VISITS = 3
 """How often a device may say nothing sensible of a program before the program counts as failed."""
+
+BLOCKS = 8
+"""Blocks of passes that the runner averages: a record has one latency for each block."""
+ANCHOR_SHARE = 0.1
+"""Least share of a pass that the anchor runs for, so that its mean shows the speed of the whole pass."""
 
 
 @dataclass(frozen=True)
@@ -96,3 +103,31 @@ def _not_understood(device: str, batches: Sequence[Batch], reading: Reading, fai
             sum(len(batch.programs) for batch in again),
         )
     return again
+
+
+def manifest_of(batches: Sequence[Batch], helpers: Sequence[Program], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest that asks for the latencies of programs.
+
+    Args:
+        batches: what is measured.
+        helpers: programs that are added to each batch, the anchor first; none: nothing runs between the others.
+        settings: the runner's settings.
+    """
+    return {
+        "settings": dict(settings),
+        "batches": [
+            {
+                "seconds": batch.seconds,
+                "least_passes": batch.least_passes,
+                "blocks": BLOCKS,
+                "anchor_share": ANCHOR_SHARE if helpers else 0.0,
+                "programs": [program.to_manifest() for program in (*helpers, *batch.programs)],
+            }
+            for batch in batches
+        ],
+    }
+
+
+def memory_manifest(program: Program, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest that asks for the peak memory of one program."""
+    return {"settings": dict(settings), "memory": program.to_manifest(), "batches": []}

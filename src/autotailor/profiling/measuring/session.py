@@ -18,8 +18,7 @@ from autotailor.profiling.device import DeviceConfig, Fingerprint, fingerprint
 from autotailor.profiling.errors import OverdueError, ProfilingError, RunLostError
 from autotailor.profiling.host.lock import DeviceLock
 from autotailor.profiling.measuring import pace
-from autotailor.profiling.measuring.manifest import manifest_of, memory_manifest
-from autotailor.profiling.measuring.remaining import RunnerEnd, remaining
+from autotailor.profiling.measuring.remaining import RunnerEnd, manifest_of, memory_manifest, remaining
 from autotailor.profiling.measuring.unfinished import Unfinished, note_path, read_note, write_note
 from autotailor.profiling.records.batch import LEAST_PASSES, Batch
 from autotailor.profiling.records.events import PeakMemory, StrangeLineError, parse

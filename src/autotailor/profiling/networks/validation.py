@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from autotailor.ir.space.subnet import SubNet, largest, sample, smallest, stack
 from autotailor.ir.space.variable import Space
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.networks.conversion import convert
 from autotailor.profiling.networks.timing import Measurement, mean_of_rounds, measure_rounds
+from autotailor.profiling.runtimes import open_runtime
 from autotailor.profiling.table.lut import LUT
 from autotailor.progress.bars import track
 
@@ -163,3 +164,19 @@ def table(
             "share_noise": np.std(logs - logs[:, whole], axis=0, ddof=1) if whole else np.nan,
         }
     )[list(COLUMNS)]
+
+
+def convert(onnx_path: Path, directory: Path, device: DeviceConfig) -> None:
+    """Converts an ONNX file into the files of the device's runtime, in single precision."""
+    open_runtime(device).convert(onnx_path, directory)
+
+
+def converted_file(onnx_path: Path, device: DeviceConfig, directory: Path) -> Path:
+    """The ONNX file if the files of the device's runtime lie beside it; else a copy, converted in ``directory``."""
+    runtime = open_runtime(device)
+    if all((onnx_path.parent / name).exists() for name in runtime.files):
+        return onnx_path
+    directory.mkdir(parents=True, exist_ok=True)
+    copy = Path(shutil.copyfile(onnx_path, directory / onnx_path.name))
+    runtime.convert(copy, directory)
+    return copy

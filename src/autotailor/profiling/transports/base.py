@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from autotailor.profiling.errors import DeviceError, OverdueError
+
+LONGEST = 2**22
+"""Bytes of a line that are kept; the rest is dropped.
+
+The limit is ten times the line that the runner prints for a network of two thousand operators.
+"""
 
 
 class Deadline:
@@ -193,3 +200,57 @@ def overdue(device: str, command: str, timeout: float) -> OverdueError:
         f"device {device}: {Path(command).name} did not end within {timeout:g} s and was stopped: "
         "allow it more time, or see whether the device is busy or throttled"
     )
+
+
+def split_address(device: str, address: str) -> tuple[str | None, str, int | None]:
+    """Splits ``[user@]host[:port]``.
+
+    Args:
+        device: the device's name, for messages.
+        address: what the configuration says; an IPv6 address stands in brackets.
+
+    Returns:
+        User, host and port; None for a user or port that the address does not give.
+
+    Raises:
+        DeviceError: the text is no address.
+    """
+    try:
+        parts = urlsplit(f"//{address}")
+        found = parts.port
+    except ValueError:
+        parts, found = None, None
+    if parts is None or not parts.hostname or parts.path or parts.query:
+        raise DeviceError(
+            f"device {device}: device.address is {address!r}, expected a host name or address with an optional port, "
+            f"for instance board.local or 192.168.1.7:5555"
+        )
+    return parts.username, parts.hostname, found
+
+
+class LineSplitter:
+    """Takes bytes as they come, and hands out each line once it is complete."""
+
+    def __init__(self) -> None:
+        self._begun = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[str]:
+        """Lines that end in these bytes, each cut after `LONGEST` bytes."""
+        *ended, begun = data.split(b"\n")
+        for part in ended:
+            self._add(part)
+            yield self._take()
+        self._add(begun)
+
+    def rest(self) -> Iterator[str]:
+        """The text behind the last line feed, if there is any."""
+        if self._begun:
+            yield self._take()
+
+    def _add(self, part: bytes) -> None:
+        self._begun += part[: LONGEST - len(self._begun)]
+
+    def _take(self) -> str:
+        line = self._begun.decode(errors="replace").rstrip("\r")
+        self._begun.clear()
+        return line

@@ -19,8 +19,7 @@ import psutil
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError
-from autotailor.profiling.transports.base import Deadline, Stream, Transport, overdue
-from autotailor.profiling.transports.lines import LineSplitter
+from autotailor.profiling.transports.base import Deadline, LineSplitter, Stream, Transport, overdue
 from autotailor.project import scratch
 
 CHUNK = 2**16

@@ -19,9 +19,8 @@ import asyncssh
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
-from autotailor.profiling.transports.address import split_address
 from autotailor.profiling.transports.background import background_loop
-from autotailor.profiling.transports.base import Stream
+from autotailor.profiling.transports.base import Stream, split_address
 from autotailor.profiling.transports.remote.link import Link, Patience
 from autotailor.profiling.transports.remote.shell import refusal
 from autotailor.profiling.transports.remote.transport import RemoteTransport

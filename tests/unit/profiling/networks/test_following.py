@@ -13,7 +13,7 @@ import pytest
 
 from autotailor.profiling import DeviceConfig, mean_of_rounds, measure_rounds
 from autotailor.profiling.device import Fingerprint
-from autotailor.profiling.measuring.manifest import ANCHOR_SHARE, BLOCKS
+from autotailor.profiling.measuring.remaining import ANCHOR_SHARE, BLOCKS
 from autotailor.profiling.measuring.session import Session
 from autotailor.profiling.networks.following import following, scale
 from autotailor.profiling.networks.timing import Measurement

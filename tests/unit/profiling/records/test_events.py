@@ -35,7 +35,7 @@ from autotailor.profiling.records.machine_state import MachineState
 from autotailor.profiling.records.reading import Reading
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.wheel import WheelRuntime
-from autotailor.profiling.transports import lines as transport_lines
+from autotailor.profiling.transports import base as transport_lines
 
 SECTION = {"name": "test", "warmup": 1, "evict_mb": 0, "hang_minutes": 1}
 FEATURES = [OperatorFeature("Relu", ((1, 8, side, side),), ((1, 8, side, side),)) for side in (4, 8)]

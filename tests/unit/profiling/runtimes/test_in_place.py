@@ -10,8 +10,8 @@ import autotailor
 from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
 from autotailor.profiling.networks.validation import input_shape
 from autotailor.profiling.runtimes.base import Program
+from autotailor.profiling.runtimes.in_place import reference_operators
 from autotailor.profiling.runtimes.ncnn.claims import claims
-from autotailor.profiling.runtimes.reference_network import reference_operators
 
 DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "min_minutes": 0})
 RUNTIME = open_runtime(DEVICE)

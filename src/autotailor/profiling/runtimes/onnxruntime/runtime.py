@@ -18,8 +18,12 @@ from autotailor.profiling.runtimes.base import MOST_SAID, Arrays, Program, rows
 from autotailor.profiling.runtimes.in_place import InPlaceRuntime
 from autotailor.profiling.runtimes.onnxruntime import runner as onnxruntime_runner
 from autotailor.profiling.runtimes.onnxruntime.fusion import ONNXRUNTIME_FUSION
-from autotailor.profiling.runtimes.onnxruntime.network import network_program
-from autotailor.profiling.runtimes.onnxruntime.replicas import harness_program, replica_program, sink_program
+from autotailor.profiling.runtimes.onnxruntime.replicas import (
+    harness_program,
+    network_program,
+    replica_program,
+    sink_program,
+)
 
 MODEL = "model.onnx"
 LEVEL = "graph_optimization_level"

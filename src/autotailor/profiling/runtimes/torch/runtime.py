@@ -17,8 +17,7 @@ from autotailor.ir.fusion.rules import FusionRules
 from autotailor.profiling.errors import DeviceError, ProfilingError
 from autotailor.profiling.runtimes.base import Arrays, Program, rows
 from autotailor.profiling.runtimes.torch import runner as torch_runner
-from autotailor.profiling.runtimes.torch.replicas import nothing, replica_program, written
-from autotailor.profiling.runtimes.torch.tracing import trace
+from autotailor.profiling.runtimes.torch.tracing import nothing, replica_program, trace, written
 from autotailor.profiling.runtimes.wheel import WheelRuntime
 
 CALLS, WEIGHTS = "model.torch.json", "model.torch.pt"

@@ -18,7 +18,6 @@ from adb_shell.transport.base_transport import BaseTransport
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import AuthorisationError, DeviceError, TransientError
-from autotailor.profiling.transports.adb.keys import signer
 from autotailor.profiling.transports.adb.streams import (
     AdbStream,
     NoticingAdbDevice,
@@ -26,10 +25,9 @@ from autotailor.profiling.transports.adb.streams import (
     framed,
     unframed,
 )
-from autotailor.profiling.transports.adb.tcp import WholeBufferTcp
+from autotailor.profiling.transports.adb.tcp import WholeBufferTcp, signer
 from autotailor.profiling.transports.adb.usb import open_usb, usb_fault
-from autotailor.profiling.transports.address import split_address
-from autotailor.profiling.transports.base import Stream
+from autotailor.profiling.transports.base import Stream, split_address
 from autotailor.profiling.transports.remote.link import Link, Patience
 from autotailor.profiling.transports.remote.shell import refusal
 from autotailor.profiling.transports.remote.transport import RemoteTransport

@@ -19,8 +19,7 @@ from typing import Any
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, RunLostError
-from autotailor.profiling.transports.base import Deadline, Stream, Transport, overdue
-from autotailor.profiling.transports.lines import LineSplitter
+from autotailor.profiling.transports.base import Deadline, LineSplitter, Stream, Transport, overdue
 from autotailor.profiling.transports.remote import facts, runs, scripts
 from autotailor.profiling.transports.remote.link import Link, Patience
 from autotailor.profiling.transports.remote.scripts import fill

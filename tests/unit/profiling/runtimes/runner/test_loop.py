@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotailor.profiling.measuring.manifest import ANCHOR_SHARE
+from autotailor.profiling.measuring.remaining import ANCHOR_SHARE
 from autotailor.profiling.runtimes.runner import loop as runner_loop
 
 

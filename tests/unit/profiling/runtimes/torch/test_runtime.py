@@ -18,8 +18,7 @@ from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling import DeviceConfig, DeviceError, ProfilingError, check, open_runtime
 from autotailor.profiling.runtimes.runner import loop as runner_loop
 from autotailor.profiling.runtimes.torch import runner as torch_runner
-from autotailor.profiling.runtimes.torch.replicas import FeatureModule
-from autotailor.profiling.runtimes.torch.tracing import trace
+from autotailor.profiling.runtimes.torch.tracing import FeatureModule, trace
 from features import FEATURES
 
 RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test", "runtime": "torch", "warmup": 1, "evict_mb": 0}))

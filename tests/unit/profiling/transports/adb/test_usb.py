@@ -11,8 +11,7 @@ import pytest
 
 from autotailor.profiling import DeviceConfig, DeviceError
 from autotailor.profiling.errors import AuthorisationError, UnreachableError
-from autotailor.profiling.transports.adb.keys import user_key
-from autotailor.profiling.transports.adb.tcp import WholeBufferTcp
+from autotailor.profiling.transports.adb.tcp import WholeBufferTcp, user_key
 from autotailor.profiling.transports.adb.transport import AdbTransport
 from autotailor.profiling.transports.remote.link import Patience
 from device.adb_daemon import AdbDaemon
