@@ -47,7 +47,6 @@ from autotailor.data import DataSplits
 from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.finetuning import polishing
-from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.polishing.rate import choose_rate
 from autotailor.finetuning.polishing.teacher import choose_teacher
@@ -59,6 +58,7 @@ from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
+from autotailor.measurement.comparison import initialise
 from autotailor.statistics import clustered_mean
 from autotailor.task import find
 

@@ -39,7 +39,7 @@ from adapting.replay import accuracies, best_fixed, clairvoyant, judge, one_late
 from adapting.rivals import Fixed, LoadIndex, Ours, Ratio
 
 from autotailor.serving import Quota
-from autotailor.serving.demo.burden import pinned_to_one_core
+from autotailor.serving.demo.drive import pinned_to_one_core
 from autotailor.serving.files import Member, OpenPool, open_pool
 
 MOST_MISSED = 0.1

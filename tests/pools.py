@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.artifacts import file_digest
-from autotailor.pool.shared import Shared
+from autotailor.pool.layout import Shared
 from autotailor.serving.files import INDEX, MEMBERS, Index, Member, Norms, Slice, Tag, pieces_text
 from autotailor.serving.files.index import PRECISIONS
 

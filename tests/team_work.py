@@ -33,8 +33,7 @@ from autotailor.finetuning.polishing import PolishConfig, Round, polish
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.training import micro_batches
 from autotailor.finetuning.training.processes.batch_norm import Synchronised
-from autotailor.finetuning.training.processes.group import join
-from autotailor.finetuning.training.processes.messages import Messages
+from autotailor.finetuning.training.processes.group import Messages, join
 from autotailor.finetuning.training.processes.team import Team
 from autotailor.finetuning.training.states.checkpoint import Checkpoint
 from autotailor.finetuning.training.steps import Step

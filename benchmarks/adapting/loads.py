@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from autotailor.serving import Quota
-from autotailor.serving.demo.burden import Burdens
+from autotailor.serving.demo.drive import Burdens
 
 PERIOD_US = 20_000
 STOPPER = """

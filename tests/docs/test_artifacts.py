@@ -9,7 +9,7 @@ import pytest
 
 from autotailor.enumeration import operators
 from autotailor.finetuning.polishing import race
-from autotailor.fleet import best, effort, exports, single
+from autotailor.fleet import best, effort, single
 from autotailor.measurement import comparison
 from autotailor.prediction.evaluations import storage
 from autotailor.profiling.networks import validation
@@ -32,7 +32,7 @@ TABLES = {
     "compare.csv": comparison.columns(LATENCY),
     "best.csv": best.BEST,
     "front.csv": best.FRONT,
-    "exports.csv": exports.EXPORTS,
+    "exports.csv": best.EXPORTS,
     "single.csv": single.SINGLE,
     "effort.csv": effort.EFFORT,
     "sensitivity.csv": measurement.COLUMNS,

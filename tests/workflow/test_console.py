@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from autotailor.progress.note import write_note
-from autotailor.progress.record import Record, record_of
+from autotailor.progress.record import Record, record_of, write_note
 
 ROOT = Path(__file__).parents[2]
 RULES = ("pretrain", "finetune")

@@ -5,8 +5,7 @@ A result has to be computed again when the code behind it changes. The files beh
 """
 
 from autotailor.code.closure import Code, changed_modules
-from autotailor.code.factory import factory_content
+from autotailor.code.factory import factory_content, modules_digest, rule_code, rule_modules
 from autotailor.code.meaning import meaning
-from autotailor.code.workflow import modules_digest, rule_code, rule_modules
 
 __all__ = ["Code", "changed_modules", "factory_content", "meaning", "modules_digest", "rule_code", "rule_modules"]

@@ -1,13 +1,20 @@
-"""The stage ``compile``: source -> normalised ONNX -> graph -> SuperNet."""
+"""The stage ``compile``: source -> normalised ONNX -> graph -> SuperNet.
+
+An exporter may have folded BatchNorm into convolutions, and says so in the file's records. The weights themselves do
+not show folding: VGG, SqueezeNet and AlexNet never had BatchNorm, and their weights look like
+folded ones. Therefore only the exporters' records count. Without a record, BatchNorm is put back only where the user
+asks for it.
+"""
 
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import onnx
@@ -16,7 +23,6 @@ import torch
 from torch import nn
 
 from autotailor.compiler.check import check_network, check_resolution, check_weights
-from autotailor.compiler.folded import BatchNorm, check_mode, recorded
 from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
@@ -25,10 +31,16 @@ from autotailor.compiler.sources.outputs import flat, no_classes
 from autotailor.compiler.sources.source import Source, read_onnx, read_source
 from autotailor.compiler.traced import check_export, warn_of_unused
 from autotailor.ir.errors import AutoTailorError, GraphError
-from autotailor.ir.execution.batch_norm import biased_convolutions, reinsert
+from autotailor.ir.execution.batch_norm import FOLDED_INTO, biased_convolutions, reinsert
 from autotailor.ir.execution.modules.graph import GraphModule, tensors
 from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
+
+BatchNorm = Literal["auto", "reinsert", "keep"]
+
+_RULES = "pkg.onnxscript.rewriter.rule_name"  # torch's dynamo exporter lists the rewrites of a node
+_TORCH = re.compile(r"(onnx::Conv_)?\d+")  # torch's classic exporter numbers tensors that are not parameters
+_TF2ONNX = (re.compile(r".*_weights_fused_bn(__\d+)?"), re.compile(r".*_bias_fused_bn(__\d+)?"))
 
 
 def compile_network(
@@ -52,7 +64,7 @@ def compile_network(
         weights: a checkpoint (``.pt``, ``.pth``, ``.safetensors`` ...) to load into the source. An ONNX file accepts
             a checkpoint only where their weights have the same names and no weight is folded.
         batch_norm: where to put BatchNorm back that was folded into weights: ``auto`` where the file records the
-            folding (``folded.py``), ``reinsert`` behind every convolution with a bias, ``keep`` nowhere.
+            folding (``recorded``), ``reinsert`` behind every convolution with a bias, ``keep`` nowhere.
         num_classes: number of classes with which a timm network or a factory is made, and which any other source must
             have. None takes the source's own number.
         output: name of the one output to keep, where the source returns several tensors; of a tuple the position. None
@@ -166,3 +178,38 @@ def _name_of(source: Source) -> str:
         return type(source).__name__.lower()
     text = str(source)
     return Path(text).stem if text.endswith(".onnx") else text.rsplit(":", 1)[-1]
+
+
+def check_mode(mode: str) -> None:
+    """Raises GraphError unless ``mode`` is one of the values of ``BatchNorm``."""
+    if mode not in get_args(BatchNorm):
+        raise GraphError(f"batch_norm {mode!r}: expected one of {', '.join(get_args(BatchNorm))}")
+
+
+def recorded(model: ir.Model) -> frozenset[str]:
+    """Names of the output tensors of all operators with folded BatchNorm, according to the exporter's records.
+
+    - torch, dynamo: the node's metadata lists the rewrite ``FuseBatchNormInto...``.
+    - torch, classic: the names of weight *and* bias of a Conv are numbers (``onnx::Conv_497``) instead of names of a
+      module's parameters. Where the exporter only standardises or reparametrises weights, the bias keeps its name.
+    - tf2onnx: weight and bias are called ``..._weights_fused_bn`` and ``..._bias_fused_bn``.
+    """
+    torch = model.producer_name == "pytorch"
+    return frozenset(
+        str(node.outputs[0].name)
+        for node in model.graph
+        if node.op_type in FOLDED_INTO and not node.domain and (_rewritten(node) or _named(node, torch))
+    )
+
+
+def _rewritten(node: ir.Node) -> bool:
+    return "FuseBatchNormInto" in node.metadata_props.get(_RULES, "")
+
+
+def _named(node: ir.Node, torch: bool) -> bool:
+    if node.op_type != "Conv" or len(node.inputs) < 3 or node.inputs[1] is None or node.inputs[2] is None:
+        return False
+    weight, bias = str(node.inputs[1].name), str(node.inputs[2].name)
+    if torch and _TORCH.fullmatch(weight) and _TORCH.fullmatch(bias):
+        return True
+    return bool(_TF2ONNX[0].fullmatch(weight) and _TF2ONNX[1].fullmatch(bias))

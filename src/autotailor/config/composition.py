@@ -2,12 +2,16 @@
 
 ``compose`` returns plain dictionaries instead of OmegaConf objects. Each rule gets only the sections that it depends
 on.
+
+Some files of conf depend on where the weights come from, unless the user names others. Weights that the workflow trains
+from scratch gain by joint training. Weights that arrive trained lose by it what the pictures at hand cannot give back,
+so that SubNets are polished alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +30,6 @@ from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
 from autotailor.agreement import settle_resolution
-from autotailor.config.arrival import for_arrived
 from autotailor.config.errors import ConfigError
 from autotailor.config.names import check_option, files, find_file, groups
 from autotailor.config.overrides import check_override, check_own_section, parse
@@ -39,6 +42,10 @@ SHARED = ("seed", "precision", "accelerator", "processes", "nodes")
 """Keys of the top level that hold for every training which names none of its own."""
 COMPOSING = " raised while composing config:"
 """How the first line of Hydra's message on a file ends whose values do not fit those of the file that it builds on."""
+
+AUTO, PRETRAIN = "auto", "pretrain"
+ARRIVED = {"finetune": "none", "polish": "given"}
+"""The file of each group for weights that arrive; ``auto`` itself is that for weights that the workflow trains."""
 
 
 class OwnConfiguration(SearchPathPlugin):  # type: ignore[misc]
@@ -193,3 +200,20 @@ def _with_cause(error: Exception) -> str:
         f"{first_line(error).rstrip('.')}: {first_line(error.__cause__)}. An override changes a value, or keys that a "
         f"mapping has; write other keys, or a list in the place of a mapping, into the file itself"
     )
+
+
+def for_arrived(weights: Any, choices: Mapping[str, str], named: Collection[str]) -> list[str]:
+    """Overrides that choose the files of weights that arrive, where ``auto`` was chosen.
+
+    Args:
+        weights: ``model.weights``.
+        choices: name of the file of each group.
+        named: dotted keys that the user's overrides change; a rate that is named takes the place of the range test.
+    """
+    if weights == PRETRAIN:
+        return []
+    found = [f"{group}={name}" for group, name in ARRIVED.items() if choices.get(group) == AUTO]
+    is_given = "polish=given" in found or choices.get("polish") == ARRIVED["polish"]
+    if is_given and "polish.lr" in named and "polish.rates" not in named:
+        found.append("polish.rates=[]")
+    return found

@@ -17,6 +17,8 @@ BEST = (
     *("export", "export_cost", "export_accuracy", "is_best_export"),
 )
 
+EXPORTS = ("model", "device", "name", "subnet", "weights", "budget", "cost", "unit", "accuracy", "macs_m")
+
 
 def united_front(fleet: Fleet) -> pd.DataFrame:
     """For each device, the SubNets of all models that no SubNet of any model beats in predicted cost and accuracy.
@@ -92,3 +94,32 @@ def _marked(rows: list[dict[str, object]]) -> list[dict[str, object]]:
         for number, row in enumerate(rows):
             row[mark] = number == best
     return rows
+
+
+def exports(fleet: Fleet) -> pd.DataFrame:
+    """The rows of every ``summary.csv`` in common columns, ``EXPORTS``.
+
+    ``cost`` is what the device measured, else what is predicted; ``budget`` is its limit, empty where there is none.
+    """
+    return pd.concat([_of(fleet, model, device) for model, device in fleet.runs], ignore_index=True)
+
+
+def _of(fleet: Fleet, model: str, device: str) -> pd.DataFrame:
+    run = fleet.of(model, device)
+    summary, reached = run.summary, run.cost.reached
+    is_measured = summary[reached].notna().all()
+    limits = {budget.name: budget.kept for budget in fleet.budgets(model, device)}
+    return pd.DataFrame(
+        {
+            "model": model,
+            "device": device,
+            "name": summary["name"],
+            "subnet": summary["subnet"],
+            "weights": summary["weights"],
+            "budget": summary["name"].map(limits),
+            "cost": summary[reached] if is_measured else summary[run.cost.column],
+            "unit": run.cost.unit,
+            "accuracy": summary["accuracy_measured"],
+            "macs_m": summary["macs_m"],
+        }
+    )

@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import onnx
 import pandas as pd
 import torch
@@ -15,17 +18,18 @@ from autotailor.accuracy.evaluation import correctness
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
 from autotailor.finetuning.external_teacher import Teacher
-from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.weight_sharing import teacher_of
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.execution.uniform import scale_uniformly
-from autotailor.ir.graph import Graph
+from autotailor.ir.graph import Graph, Node
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement.config import CompareConfig, ComparisonError
 from autotailor.profiling import LUT, DeviceConfig, convert, measure_networks
 from autotailor.search import Cost
 from autotailor.statistics import accuracy
+
+Array = npt.NDArray[Any]
 
 
 def columns(cost: Cost) -> tuple[str, ...]:
@@ -198,3 +202,37 @@ def _latencies(
         converted[str(width)] = (folder, graph.shapes[graph.input])
     measured = measure_networks(converted, device, seconds_each=1.0, lut=lut)
     return {float(row.key): row.latency_ms for row in measured}
+
+
+def initialise(graph: Graph, seed: int) -> Graph:
+    """The graph with weights as PyTorch's reference ResNet draws them.
+
+    Convolutions: normal, standard deviation sqrt(2 / fan out) (He et al., 2015). Linear layers: uniform within
+    1 / sqrt(fan in). BatchNorm: gain 1, shift 0, statistics 0 and 1. Biases of convolutions and linear layers: 0. All
+    other weights, such as those of LayerNorm and position embeddings, stay as they are.
+    """
+    rng = np.random.default_rng(seed)
+    fresh: dict[str, Array] = {}
+    for node in graph.nodes:
+        fresh.update(_fresh(node, graph, rng))
+    return graph.with_weights(fresh)
+
+
+def _fresh(node: Node, graph: Graph, rng: np.random.Generator) -> dict[str, Array]:
+    names = [name for name in node.inputs[1:] if name in graph.weights]
+    if node.kind == "BatchNormalization":
+        return {name: np.full_like(graph.weights[name], i in (0, 3)) for i, name in enumerate(names)}
+    if node.kind not in ("Conv", "Gemm", "MatMul") or not names:  # attention multiplies activations
+        return {}
+    drawn = {name: np.zeros_like(graph.weights[name]) for name in names}
+    drawn[names[0]] = _draw(node, graph.weights[names[0]], rng)
+    return drawn
+
+
+def _draw(node: Node, weight: Array, rng: np.random.Generator) -> Array:
+    if node.kind == "Conv":
+        fan_out = weight.size / weight.shape[1] / node.get("group", 1)
+        return rng.normal(0.0, np.sqrt(2.0 / fan_out), weight.shape).astype(weight.dtype)
+    fan_in = weight.shape[1] if node.get("transB", 0) else weight.shape[0]
+    drawn: Array = rng.uniform(-1.0, 1.0, weight.shape) / np.sqrt(fan_in)
+    return drawn.astype(weight.dtype)

@@ -15,11 +15,10 @@ from autotailor.data.labels import CLASSIFICATION
 from autotailor.ir.supernet import SuperNet
 from autotailor.pool.classes import Split
 from autotailor.pool.exported import ExportedMember
-from autotailor.pool.layout import lay_out
+from autotailor.pool.layout import Shared, lay_out
 from autotailor.pool.plan import candidates_of, plan_member
 from autotailor.pool.recording import record_pieces
 from autotailor.pool.replacing import replaced
-from autotailor.pool.shared import Shared
 from autotailor.pool.verification import Verified, verify
 from autotailor.serving.files import CLASSES, INDEX, MEMBERS, Index, Member, pieces_text
 from autotailor.task.registry import find

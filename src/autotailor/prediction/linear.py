@@ -1,9 +1,19 @@
 """A Bayesian linear model of one number of each SubNet: a weighted sum of functions, and a misfit.
 
 The weights w ~ N(m, diag(v)) belong to the functions F (``autotailor.prediction.functions``). The misfit is independent
-from SubNet to SubNet, and larger for those that training favours (``autotailor.prediction.favoured``). With noise of
-the variances D, the observed numbers t ~ N(F m, S) have S = F diag(v) F^T + misfit + D, and the posterior mean of the
-weights is m + diag(v) F^T S^-1 (t - F m).
+from SubNet to SubNet, and larger for those that training favours. With noise of the variances D, the observed numbers t
+~ N(F m, S) have S = F diag(v) F^T + misfit + D, and the posterior mean of the weights is m + diag(v) F^T S^-1 (t - F
+m).
+
+Training favours some SubNets: their accuracy is not what their choices let expect. Most strategies train the smallest
+SubNet far more often than any other. The accuracies of the smallest SubNets at each resolution are then far from what a
+sum of terms over their choices says, mostly above. A model that takes that for an effect of the choices predicts all
+other SubNets worse. Therefore the smallest SubNets have a misfit of their own. The largest SubNet is favoured as well;
+targets are relative to it.
+
+The functions that are made of single drops change where the drops do. The sum of single drops is a function of the
+model, and the drops are evaluations themselves. So the noise of a single modification's evaluation moves predictions
+twice: as an observation, and through the function.
 """
 
 from __future__ import annotations
@@ -13,16 +23,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.metric import FloatArray, Term
-from autotailor.ir.space.subnet import IntArray
-from autotailor.ir.space.variable import Space
+from autotailor.ir.space.subnet import IntArray, SubNet, largest, smallest
+from autotailor.ir.space.variable import Modification, Space
 from autotailor.prediction.evaluations.observations import Part
 from autotailor.prediction.evidence import MISFIT
-from autotailor.prediction.favoured import extra_misfit
-from autotailor.prediction.functions import Group
-from autotailor.prediction.single_drops import by_targets
+from autotailor.prediction.functions import DROPS, DROPS_BY_RESOLUTION, Group, contrasts
+
+VARIANCE = 0.1
+"""Variance of the misfit that favoured SubNets have beside that of all SubNets, in squared log-odds."""
 
 
 def added(terms: Iterable[Term]) -> tuple[Term, ...]:
@@ -201,3 +214,54 @@ class LinearModel:
     @cached_property
     def _solved(self) -> FloatArray:
         return np.asarray(np.linalg.solve(self._total, self.part.target - self._columns @ self._mean))
+
+
+def favoured(space: Space) -> list[SubNet]:
+    """The smallest SubNet at each resolution."""
+    small = smallest(space)
+    if RESOLUTION not in space.positions:
+        return [small]
+    return list(dict.fromkeys(small.transform(Modification(RESOLUTION, c)) for c in space[RESOLUTION].choices))
+
+
+def extra_misfit(space: Space, subnets: npt.ArrayLike) -> FloatArray:
+    """Variance of each SubNet's misfit beside that of all SubNets, for choice indices ``[n, variables]``: ``[n]``."""
+    rows = np.array(subnets, dtype=np.int64, ndmin=2)
+    known = np.array([subnet.to_array() for subnet in favoured(space)])
+    return np.asarray(VARIANCE * (rows[:, None, :] == known[None]).all(axis=2).any(axis=1))
+
+
+def by_targets(group: Group, space: Space, subnets: IntArray, evaluated: IntArray) -> FloatArray:
+    """Derivative of a group's columns by the numbers of evaluated SubNets.
+
+    In canonical form a variable that has another choice than its default is there, so that no gate is asked.
+
+    Args:
+        group: of functions.
+        space: of the SubNets.
+        subnets: choice indices ``[n, variables]``, canonical.
+        evaluated: choice indices ``[m, variables]``, canonical.
+
+    Returns:
+        ``[functions, n, m]``; no functions for a group that is not made of single drops.
+    """
+    if group.name not in (DROPS, DROPS_BY_RESOLUTION):
+        return np.zeros((0, len(subnets), len(evaluated)))
+    differs = evaluated != largest(space).to_array()
+    single = np.flatnonzero(differs.sum(axis=1) == 1)
+    columns = differs[single].argmax(axis=1)
+    found = np.zeros((len(group.functions), len(subnets), len(evaluated)))
+    for number, function in enumerate(group.functions):
+        summed = np.zeros(len(space), dtype=np.bool_)
+        summed[[space.positions[term.variables[-1]] for term in function]] = True
+        has = (subnets[:, columns] == evaluated[single, columns]) & summed[columns]
+        found[number][:, single] = has * _factor(group, number, space, subnets)[:, None]
+    return found
+
+
+def _factor(group: Group, number: int, space: Space, subnets: IntArray) -> FloatArray:
+    """What a function multiplies the drops of each SubNet by ``[n]``."""
+    if group.name == DROPS:
+        return np.ones(len(subnets))
+    contrast = contrasts(len(space[RESOLUTION].choices))[number]
+    return np.asarray(contrast[subnets[:, space.positions[RESOLUTION]]])

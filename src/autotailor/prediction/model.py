@@ -34,9 +34,8 @@ from autotailor.prediction.evaluations.observations import Observations, Part
 from autotailor.prediction.evaluations.outcome import BoolArray
 from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.prediction.evidence import maximise
-from autotailor.prediction.favoured import extra_misfit
 from autotailor.prediction.functions import Group, groups
-from autotailor.prediction.linear import LinearModel, Prior, added
+from autotailor.prediction.linear import LinearModel, Prior, added, extra_misfit
 
 UNLIKE = 0.15
 """Standard deviation of how far log-odds are from a sum of terms, as a share of them, where evaluated SubNets guess:

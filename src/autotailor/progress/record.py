@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SUFFIX = ".progress.json"
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
@@ -83,3 +88,11 @@ def read_record(path: Path) -> Record | None:
         return Record(**{**values, "warnings": tuple(values.get("warnings", ()))})
     except (OSError, ValueError, TypeError, AttributeError):
         return None
+
+
+def write_note(path: Path, note: DataclassInstance) -> None:
+    """Writes a dataclass as JSON; a reader sees the old note or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(asdict(note)) + "\n", encoding="utf-8")
+    temporary.replace(path)

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotailor.logs import OWN
-from autotailor.progress.note import write_note
-from autotailor.progress.record import DONE, FAILED, STOPPED, Record, read_record, record_of
+from autotailor.progress.record import DONE, FAILED, STOPPED, Record, read_record, record_of, write_note
 
 SECONDS = 1.0
 """Time between two writes: a person does not read faster, and a file system of a cluster is not troubled."""

@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotailor.progress.alive import is_alive
-from autotailor.progress.note import write_note
+import psutil
+
+from autotailor.progress.record import write_note
 
 NOTE = Path(".snakemake/autotailor/starting.json")
 LONGEST_S = 3600.0
@@ -76,3 +77,20 @@ def _remove(path: Path, pid: int) -> None:
     found = _read(path)
     if found is not None and found.pid == pid == os.getpid():
         path.unlink(missing_ok=True)
+
+
+def is_alive(pid: int, host: str, begun: float) -> bool:
+    """Whether a process still works; a process of another machine is believed to work.
+
+    Args:
+        pid: number of the process; that of this process counts as gone, because this process asks.
+        host: name of the machine of the process.
+        begun: when the process left its note, seconds since 1970; a process that began later is another one.
+    """
+    if host != socket.gethostname():
+        return True
+    try:
+        process = psutil.Process(pid)
+        return process.create_time() <= begun + 1 and process.status() != psutil.STATUS_ZOMBIE and pid != os.getpid()
+    except psutil.Error:
+        return False

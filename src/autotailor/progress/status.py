@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from autotailor.ir.errors import AutoTailorError
-from autotailor.progress.alive import is_alive
 from autotailor.progress.record import KILLERS, has_told, read_record, record_of
-from autotailor.progress.starting import Starting, starting
+from autotailor.progress.starting import Starting, is_alive, starting
 
 RUN = Path("logs/run.json")
 LOCKS = Path(".snakemake/locks")

@@ -24,11 +24,10 @@ from autotailor.measurement import inheritance, summary
 from autotailor.measurement.effort import Effort
 from autotailor.profiling import DeviceConfig
 from autotailor.reporting import write_card
-from autotailor.runs.choice import EXPORT, Chosen, choose
+from autotailor.runs.choice import EXPORT, Chosen, choose, take
 from autotailor.runs.destination import Destination, destination
 from autotailor.runs.errors import RunError
 from autotailor.runs.known_metric import Estimate
-from autotailor.runs.named import take
 from autotailor.runs.prediction import measured
 from autotailor.runs.reach import check_reachable, device_of
 from autotailor.runs.tables import RunTables

@@ -25,8 +25,7 @@ from autotailor.ir.space.variable import Space
 from autotailor.progress.bars import track
 from autotailor.search.config import SearchConfig
 from autotailor.search.front import Front, Objectives, non_dominated
-from autotailor.search.start.beam import beam_search, best_at_budgets
-from autotailor.search.start.descent import descents
+from autotailor.search.start.beam import beam_search, best_at_budgets, descents
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -15,6 +15,8 @@ CONF = ROOT / "conf"
 
 MODELS = config.options(CONF, "model")
 DEVICES = config.options(CONF, "device")
+TRAINED_HERE = {"resnet_digits": ("mixed", "default"), "vit_digits": ("transformer", "transformer")}
+PLENTY = {"trained_digits": ("mixed", "default")}
 FEW = {*zip(itertools.cycle(MODELS), DEVICES), *zip(MODELS, itertools.cycle(DEVICES))}  # each at least once
 
 
@@ -177,3 +179,34 @@ def test_a_list_in_the_place_of_a_mapping_is_told_with_the_file_that_has_it(tmp_
     (tmp_path / "polish" / "mine.yaml").write_text("defaults: [default@_here_, _self_]\njoint: [1, 2]\n")
     with pytest.raises(ConfigError, match=r"In 'polish/mine': Cannot merge .* no list in the place of a mapping"):
         config.compose(tmp_path, "resnet_digits", "host", ["polish=mine"])
+
+
+def files(model: str, *overrides: str) -> tuple[str, str]:
+    found = config.compose(CONF, model, "macs", overrides)
+    return found["finetune"]["name"], found["polish"]["name"]
+
+
+def test_only_weights_that_arrive_are_polished_alone() -> None:
+    assert {model: files(model) for model in (*TRAINED_HERE, *PLENTY)} == TRAINED_HERE | PLENTY
+    assert files("resnet50") == ("none", "given")
+    assert files("resnet_digits", "model.weights=mine.pt") == ("none", "given")
+    assert files("resnet50", "model.weights=pretrain") == ("mixed", "default")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "found"),
+    [
+        (["finetune=mixed"], ("mixed", "given")),
+        (["polish=short"], ("none", "short")),
+        (["finetune=sandwich", "polish=default"], ("sandwich", "default")),
+    ],
+)
+def test_a_file_that_the_user_names_wins(overrides: list[str], found: tuple[str, str]) -> None:
+    assert files("resnet50", *overrides) == found
+
+
+def test_a_key_that_the_user_names_wins() -> None:
+    found = config.compose(CONF, "resnet50", "macs", ["finetune.epochs=3", "polish.lr=1e-4"])
+    assert (found["finetune"]["epochs"], found["finetune"]["strategy"]) == (3, "mixed")
+    assert (found["polish"]["lr"], found["polish"]["rates"]) == (1e-4, [])
+    assert config.compose(CONF, "resnet50", "macs")["polish"]["rates"]

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import fleets
-from autotailor.fleet.best import BEST, FRONT, best_within, united_front
-from autotailor.fleet.exports import exports
+from autotailor.fleet.best import BEST, FRONT, best_within, exports, united_front
 from autotailor.ir.space.subnet import SubNet
 
 

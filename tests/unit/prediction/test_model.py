@@ -10,8 +10,7 @@ import pytest
 from autotailor.ir.space.subnet import sample_distinct, stack
 from autotailor.prediction import AccuracyModel, Observations, Outcome, Outcomes, fit, learn
 from autotailor.prediction.evidence import MISFIT, TYPICAL
-from autotailor.prediction.favoured import extra_misfit
-from autotailor.prediction.linear import Prior
+from autotailor.prediction.linear import Prior, extra_misfit
 from autotailor.prediction.model import functions
 from autotailor.statistics import kendall_tau
 

@@ -15,8 +15,7 @@ import pytest
 
 from autotailor import artifacts
 from autotailor.__main__ import main
-from autotailor.progress.note import write_note
-from autotailor.progress.record import Record, record_of
+from autotailor.progress.record import Record, record_of, write_note
 from autotailor.progress.starting import NOTE, starting
 from autotailor.progress.status import ProgressError, read_status
 

@@ -12,8 +12,7 @@ from pymoo.core.population import Population
 from autotailor.search import Front, Objectives, SearchConfig, exact_front
 from autotailor.search.genetic import EqualRows, evolve, genetic_front, initial_population
 from autotailor.search.optimizer import hypervolume_ratio
-from autotailor.search.start.beam import beam_search
-from autotailor.search.start.descent import descents
+from autotailor.search.start.beam import beam_search, descents
 
 QUICK = SearchConfig(population=40, generations=30)
 

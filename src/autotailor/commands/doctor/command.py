@@ -53,14 +53,13 @@ def run(options: argparse.Namespace) -> None:
         DoctorError: a check failed.
     """
     if options.accelerator:
-        from autotailor.commands.doctor.accelerator.command import check
+        from autotailor.commands.doctor.accelerator.examination import check
 
         check(options.accelerator, options.output, tiny=options.tiny)
         return
     from autotailor import config
     from autotailor.commands.doctor.examination import examine
-    from autotailor.commands.doctor.finding import Verdict
-    from autotailor.commands.doctor.table import print_findings
+    from autotailor.commands.doctor.finding import Verdict, print_findings
     from autotailor.profiling.device import DeviceConfig
 
     conf = config.conf_folder(options.conf)

@@ -1,4 +1,4 @@
-"""Rewrites operators without a rule to opset 17, in which ``ir/execution/bypass.py`` executes and exports them."""
+"""Rewrites operators without a rule to opset 17, in which ``bypass`` executes and exports them."""
 
 from __future__ import annotations
 

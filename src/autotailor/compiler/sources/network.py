@@ -1,11 +1,19 @@
-"""Networks of PyTorch by name: those of timm, and those that a factory of the user makes."""
+"""Networks of PyTorch by name: those of timm, and those that a factory of the user makes.
+
+timm fetches pretrained weights from the Hugging Face hub. Without a network, the hub's client retries for a minute or
+two before it uses earlier downloads. This module asks the hub once: if the hub does not answer, the client only uses
+earlier downloads.
+"""
 
 from __future__ import annotations
 
 import inspect
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from huggingface_hub import constants, get_session
+from huggingface_hub.errors import LocalEntryNotFoundError
 from torch import nn
 
 from autotailor.compiler.library import quiet, reason
@@ -14,6 +22,8 @@ from autotailor.project.factory import FAILURES, find_factory, module_of, raised
 
 CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
 """Endings of files that hold weights."""
+
+PATIENCE_S = 5.0
 
 
 class FetchError(GraphError):
@@ -70,8 +80,6 @@ def _hint(source: str) -> str:
 
 def _create_timm(_: str, name: str, pretrained: bool, num_classes: int | None) -> nn.Module:
     import timm
-
-    from autotailor.compiler.sources.hub import hub
 
     _check_name(name)
     try:
@@ -147,3 +155,32 @@ def _takes_classes(function: Any) -> bool:
     passes_on = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     library = str(getattr(function, "__module__", "")).split(".")[0] in ("timm", "torchvision")
     return "num_classes" in parameters or (passes_on and library)
+
+
+@contextmanager
+def hub() -> Iterator[None]:
+    """Inside this context the hub's client is in offline mode if the hub does not answer.
+
+    Raises:
+        ConnectionError: the hub does not answer, and there is no earlier download of the weights.
+    """
+    wanted = constants.HF_HUB_OFFLINE
+    offline = wanted or not _answers()
+    constants.HF_HUB_OFFLINE = offline
+    try:
+        yield
+    except LocalEntryNotFoundError:
+        if wanted or not offline:
+            raise
+        raise ConnectionError(f"{constants.ENDPOINT} does not answer, and no earlier download is there") from None
+    finally:
+        constants.HF_HUB_OFFLINE = wanted
+
+
+def _answers() -> bool:
+    """Whether the hub answers a request at all."""
+    try:
+        get_session().head(constants.ENDPOINT, timeout=PATIENCE_S)
+    except Exception:  # the kind of error depends on the client's HTTP library
+        return False
+    return True

@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.side_by_side import Evaluator
@@ -25,10 +27,10 @@ from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import LARGEST, FinetuneConfig
 from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.external_teacher import Teacher
-from autotailor.finetuning.joint.listed import Listed
 from autotailor.finetuning.lesson import teacher_alone
 from autotailor.finetuning.panel import accuracies_of, watch_subnets
 from autotailor.finetuning.pretraining import training_metrics
+from autotailor.finetuning.sampling.strategy import Strategy
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.states.contents import Row
@@ -40,6 +42,9 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.task.registry import score_of
 
 logger = logging.getLogger(__name__)
+
+LARGEST_SHARE = 0.25
+"""Probability of the largest SubNet, as in ``mixed``: it may teach the others, and runs on a device without load."""
 
 
 @dataclass(frozen=True)
@@ -178,3 +183,32 @@ def train_jointly(
         *(purpose.rule, score_of(data).name, purpose.subnets, *found.means, purpose.section, purpose.section),
     )
     return replace(found, net=net)
+
+
+class Listed(Strategy):
+    """Each SubNet of a step is the largest or one of a list, all of the list equally likely.
+
+    No configuration names this strategy.
+
+    Args:
+        subnets: the list, of one space.
+        count: SubNets per step.
+    """
+
+    def __init__(self, subnets: Sequence[SubNet], count: int) -> None:
+        super().__init__(subnets[0].space, {}, count)
+        self._subnets = tuple(subnets)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """See Strategy."""
+        return tuple(subnet.id for subnet in self._subnets)
+
+    def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
+        """See Strategy."""
+        return tuple(self._one(random) for _ in range(self.count))
+
+    def _one(self, random: np.random.Generator) -> SubNet:
+        if random.random() < LARGEST_SHARE:
+            return self.largest()
+        return self._subnets[int(random.integers(len(self._subnets)))]

@@ -38,10 +38,8 @@ from autotailor.finetuning.training.precision import LossScaler
 from autotailor.finetuning.training.processes.group import Group, join
 from autotailor.finetuning.training.processes.team import Team
 from autotailor.finetuning.training.schedule import learning_rate
-from autotailor.finetuning.training.states.averaging import Average
-from autotailor.finetuning.training.states.best import Best
-from autotailor.finetuning.training.states.checkpoint import Checkpoint, read_any
-from autotailor.finetuning.training.states.contents import Position, Row, State
+from autotailor.finetuning.training.states.checkpoint import Best, Checkpoint, read_any
+from autotailor.finetuning.training.states.contents import Average, Position, Row, State
 from autotailor.finetuning.training.steps import Clipping, Step, StepFunction, with_gradients
 from autotailor.finetuning.training.watch import Accuracies, Watch
 from autotailor.progress.bars import Progress

@@ -9,14 +9,13 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from autotailor.artifacts import atomic
-from autotailor.fleet.best import best_within, united_front
+from autotailor.fleet.best import best_within, exports, united_front
 from autotailor.fleet.effort import efforts, minutes
-from autotailor.fleet.exports import exports
 from autotailor.fleet.page.chart import chart
-from autotailor.fleet.page.sentences import answers, cost_of_a_device, loss_of_a_single
 from autotailor.fleet.runs import Fleet
 from autotailor.fleet.single import single_subnets
 from autotailor.ir.errors import printable_value
+from autotailor.task.scores import Score
 
 TABLES = ("best", "front", "exports", "single", "effort")
 
@@ -112,3 +111,63 @@ def _exports(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, dict[str, o
 
 def _records(table: pd.DataFrame) -> list[dict[str, object]]:
     return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
+
+
+def answers(best: pd.DataFrame, score: Score) -> list[str]:
+    """Which network to take, a sentence for each device.
+
+    Args:
+        best: a result of ``best.best_within``.
+        score: what the share of right answers is called.
+    """
+    found = []
+    for device, rows in best[best["is_best"]].groupby("device", sort=False):
+        models = list(dict.fromkeys(rows["model"]))
+        asked = best[best["device"] == device]["budget"].nunique()
+        if len(models) == 1 and len(rows) == asked:
+            within = "the budget" if asked == 1 else f"each of the {asked} budgets"
+            found.append(f"On {device}, {models[0]} is the {score.best} network within {within}.")
+        else:
+            parts = [
+                f"{model} {_range(part, rows['unit'].iloc[0])}" for model, part in rows.groupby("model", sort=False)
+            ]
+            found.append(f"On {device}, the {score.best} network is {' and '.join(parts)}.")
+    return found
+
+
+def _range(rows: pd.DataFrame, unit: str) -> str:
+    """For which budgets a network is the best one."""
+    values = [f"{value:.3g}" for value in rows["budget"]]
+    return f"within {', '.join(values)} {unit}"
+
+
+def cost_of_a_device(spent: pd.DataFrame) -> str:
+    """What one more device takes.
+
+    Args:
+        spent: a result of ``effort.minutes``.
+    """
+    own = spent.drop(columns="", errors="ignore").sum()
+    once = spent[""].sum() if "" in spent else 0.0
+    return (
+        f"The networks took {once:.1f} minutes once; one more device took {own.mean():.1f} minutes on average, from "
+        f"{own.min():.1f} ({own.idxmin()}) to {own.max():.1f} ({own.idxmax()})."
+    )
+
+
+def loss_of_a_single(single: pd.DataFrame) -> str:
+    """What a fleet with one SubNet for all devices loses.
+
+    Args:
+        single: a result of ``single.single_subnets``.
+    """
+    known = single.dropna(subset=["loss"])
+    if known.empty:
+        return "No single SubNet keeps the budgets of all devices."
+    worst = known.iloc[int(known["loss"].to_numpy().argmax())]
+    missing = single["budgets"].nunique() - known["budgets"].nunique()
+    none = f" For {missing} rows of budgets no SubNet keeps all of them." if missing else ""
+    return (
+        f"One SubNet for all devices loses {known['loss'].mean():.1f} points on average, and at most "
+        f"{worst['loss']:.1f} points, on {worst['device']}.{none}"
+    )

@@ -1,4 +1,4 @@
-"""What is still to be measured when a runner has ended: after a crash, a hang, or lines that make no sense."""
+"""What a runner is asked to measure, and what is left when it has ended: after a crash, a hang, or senseless lines."""
 
 from __future__ import annotations
 

@@ -3,10 +3,9 @@
 The runtime itself is tried with every distinct operator and with two whole SubNets. Trained weights are not needed,
 because the operators of a network do not depend on them.
 
-Checks that a runtime converts a whole network right: the largest SubNet runs on one random image.
-
-A mistake in a conversion shows only where it changes the outputs. Weights that are zero when training begins (gains of
-a branch's last normalisation, layer scales) would hide a mistake, and are therefore drawn at random first.
+The conversion is checked, too: the converted largest SubNet runs on one random image. A mistake in a conversion shows
+only where it changes the outputs. Weights that are zero when training begins (gains of a branch's last normalisation,
+layer scales) would hide a mistake, and are therefore drawn at random first.
 """
 
 from __future__ import annotations

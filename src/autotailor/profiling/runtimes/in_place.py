@@ -1,11 +1,10 @@
 """Base of runtimes that are Python packages (wheels) and time each operator within a running SubNet (in place).
 
-The network that anchors every batch: its latency tells how fast the machine is at that moment.
-
-The network holds dense, pointwise and depthwise convolutions, residual sums and a classifier, in the proportions of
-today's networks. It has 109 million multiply-accumulates and 5 MB of weights, which is more than a core's own cache. A
-single operator would be a worse anchor: when a machine's other users let one convolution become 22 % faster, whole
-networks became only 16 % faster.
+The reference network anchors every batch: its latency tells how fast the machine is at that moment. It holds dense,
+pointwise and depthwise convolutions, residual sums and a classifier, in the proportions of today's networks. It has 109
+million multiply-accumulates and 5 MB of weights, which is more than a core's own cache. A single operator would be a
+worse anchor: when a machine's other users let one convolution become 22 % faster, whole networks became only 16 %
+faster.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -157,3 +158,19 @@ def test_a_process_joins_the_others_before_it_takes_an_accelerator(
     monkeypatch.setattr(training, "resolve", lambda name: order.append("resolve") or resolve(name))
     train("", epochs=1)
     assert order == ["join", "resolve"]
+
+
+def test_a_quarter_is_the_largest_and_the_others_of_the_list_share_the_rest(plain_net: autotailor.SuperNet) -> None:
+    (other,) = sample_distinct(plain_net.space, 1, np.random.default_rng(3))
+    listed = (plain_net.smallest(), other)
+    strategy, random = Listed(listed, 2), np.random.default_rng(0)
+    drawn = Counter(subnet for _ in range(600) for subnet in strategy.step(0.5, random))
+    expected = {plain_net.largest(): 0.25, plain_net.smallest(): 0.375, other: 0.375}
+    assert drawn.keys() == expected.keys()
+    for subnet, share in expected.items():
+        assert abs(drawn[subnet] - 1200 * share) < 4 * np.sqrt(1200 * share * (1 - share))
+
+
+def test_another_list_is_another_training(plain_net: autotailor.SuperNet) -> None:
+    one, other = (Listed([subnet], 1).identity for subnet in (plain_net.largest(), plain_net.smallest()))
+    assert one != other

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.measurement.sessions import Timed
 from autotailor.search import Objectives, SearchConfig, SearchError
-from autotailor.search.robust.bias import TYPICAL
 from autotailor.search.robust.distribution import Distribution
 from autotailor.search.robust.forecast import LatencyForecast
-from autotailor.search.robust.learning import USED, forecast, read_forecast
+from autotailor.search.robust.learning import TYPICAL, USED, forecast, read_forecast
 
 CONFIDENCE = 0.95
 

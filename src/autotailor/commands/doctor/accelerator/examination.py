@@ -1,18 +1,55 @@
-"""Runs the checks of an accelerator one after another; each tells its own error, and the next one follows."""
+"""``doctor --accelerator``: runs the checks one after another; each tells its own error, and the next one follows."""
 
 from __future__ import annotations
 
+import copy
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+import torch
+from torch import nn
+
+from autotailor.accuracy.determinism import deterministic
+from autotailor.artifacts import write_json
 from autotailor.commands.doctor.accelerator import evaluating, training
-from autotailor.commands.doctor.accelerator.lab import Lab
-from autotailor.commands.doctor.accelerator.speed import speed
-from autotailor.commands.doctor.finding import Finding, Verdict
+from autotailor.commands.doctor.accelerator.lab import FULL, TINY, Lab, lab
+from autotailor.commands.doctor.accelerator.training import FitnessError, Numbers, sharing, step_on
+from autotailor.commands.doctor.finding import Finding, Verdict, print_findings
 from autotailor.compute.memory import free_memory
+from autotailor.compute.placement import place
+from autotailor.finetuning.pretraining import learning
+from autotailor.finetuning.training.micro_batches import MicroBatches
+from autotailor.finetuning.training.steps import StepFunction
 from autotailor.ir.errors import AutoTailorError
+from autotailor.task.registry import of
+
+
+def speed(lab: Lab) -> Numbers:
+    """Gradients of whole batches, without optimizer and without reading pictures."""
+    found: Numbers = {}
+    for precision in ("fp32", "bf16", *(["fp16"] if lab.device.type == "cuda" else [])):
+        plain = place(copy.deepcopy(lab.network), lab.device).train()
+        found[f"plain_{precision}"] = _rate(lab, plain, learning(plain, of(lab.data), precision, 0.1))
+        found[f"supernet_{precision}"] = _rate(lab, *sharing(lab, lab.device, precision))
+    return found
+
+
+def _rate(lab: Lab, module: nn.Module, step: StepFunction) -> float:
+    """Images per second, after one step that is not timed."""
+    passes, batch = MicroBatches(module, step, 0, "the check of speed"), step_on(lab, lab.device)
+    with deterministic(torch.get_num_threads(), lab.device):
+        passes.gradients(replace(batch), 0)
+        begin = time.perf_counter()
+        for number in range(lab.effort.steps):
+            passes.gradients(batch, number)  # reads the loss, and so waits for the accelerator
+        if lab.device.type == "cuda":
+            torch.cuda.synchronize(lab.device)
+        return lab.effort.steps * len(batch.images) / (time.perf_counter() - begin)
+
 
 CHECKS: Mapping[str, Callable[[Lab], training.Numbers | None]] = {
     "hardware": evaluating.hardware,
@@ -84,3 +121,31 @@ def _one(lab: Lab, name: str, check: Callable[[Lab], training.Numbers | None]) -
         return Part(name, Verdict.FAILED, time.monotonic() - begin, {}, " ".join(said.split()), trace)
     verdict = Verdict.UNAVAILABLE if numbers is None else Verdict.GOOD
     return Part(name, verdict, time.monotonic() - begin, numbers or {})
+
+
+def check(accelerator: str, output: Path, *, tiny: bool = False) -> None:
+    """Examines an accelerator, prints a table and writes it as JSON.
+
+    Args:
+        accelerator: its name, see ``autotailor.compute.accelerator``.
+        output: of the JSON file.
+        tiny: with a small network and few pictures, in seconds.
+
+    Raises:
+        AcceleratorError: the name is unknown, or this machine does not have the accelerator.
+        FitnessError: a check failed.
+    """
+    parts: list[Part] = []
+    with tempfile.TemporaryDirectory(prefix="autotailor-doctor-") as folder:
+        examined = lab(TINY if tiny else FULL, accelerator, Path(folder))
+
+        def findings() -> Iterator[Finding]:
+            for part in examine(examined):
+                parts.append(part)
+                yield part.finding()
+
+        print_findings(str(examined.device), findings())
+    device, checks = str(examined.device), [part.to_dict() for part in parts]
+    write_json(output, {"accelerator": device, "network": examined.effort.network, "checks": checks})
+    if failed := [part.name for part in parts if part.verdict is Verdict.FAILED]:
+        raise FitnessError(f"accelerator {device} failed: {', '.join(failed)}; {output} has the details to report")

@@ -24,7 +24,7 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.overrides import TorchFunctionMode
 
-from autotailor.finetuning.training.processes.messages import Messages
+from autotailor.finetuning.training.processes.group import Messages
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.modules.statistics import NORMALISATION
 

@@ -18,8 +18,7 @@ from torch import nn
 
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.processes.batch_norm import Synchronised, widest
-from autotailor.finetuning.training.processes.group import Group
-from autotailor.finetuning.training.processes.messages import Messages
+from autotailor.finetuning.training.processes.group import Group, Messages
 from autotailor.ir.execution.modules.elastic import ElasticModule
 
 ATTEMPT = 3  # numbers in the last message of an attempt

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from autotailor.artifacts import atomic
 from autotailor.finetuning.errors import TrainingError
@@ -24,6 +25,41 @@ logger = logging.getLogger(__name__)
 FORMAT = 1
 """Version of the format: raised when training cannot continue from a state that an earlier autotailor wrote, or when
 steps of both versions in one training would give wrong results."""
+
+
+class Best:
+    """The file ``NAME.best.ckpt`` of the checkpoint ``NAME.ckpt``.
+
+    The file is written before a checkpoint that knows its score, so that a training that was killed in between writes
+    the same file again.
+    """
+
+    def __init__(self, last: Checkpoint) -> None:
+        self._file = Checkpoint(beside(last.path), last.fingerprint)
+
+    def write(self, module: nn.Module, epoch: int, score: float) -> None:
+        """Replaces the state by a better one.
+
+        Args:
+            module: whose state is kept.
+            epoch: after which the score was measured, from 0.
+            score: accuracy in percent.
+        """
+        self._file.write({"module": module.state_dict(), "epoch": epoch, "score": score})
+
+    def load(self, module: nn.Module, title: str) -> bool:
+        """Gives a module the best state, and returns whether one was measured."""
+        state = self._file.read()
+        if state is None:
+            return False
+        module.load_state_dict(state["module"])
+        logger.info("%s keeps the state after epoch %d (%.1f %%)", title, state["epoch"] + 1, state["score"])
+        return True
+
+
+def beside(path: Path) -> Path:
+    """The file of the best state that belongs to the file of a checkpoint."""
+    return path.with_name(f"{path.stem}.best{path.suffix}")
 
 
 @dataclass(frozen=True)

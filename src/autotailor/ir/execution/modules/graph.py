@@ -1,4 +1,7 @@
-"""One graph as a PyTorch module."""
+"""One graph as a PyTorch module.
+
+Operators without a rule keep their weights and run through onnx2torch (paper, section 4.1.2).
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import torch
+from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
-from autotailor.ir.execution.bypass import bypass
+from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.head import Head, find_head
-from autotailor.ir.execution.in_place import overwrite
 from autotailor.ir.execution.kernels import Kernels, find_call
 from autotailor.ir.execution.modules.statistics import NORMALISATION
 from autotailor.ir.execution.modules.trainable import untrainable
-from autotailor.ir.execution.schedule import Schedule
+from autotailor.ir.execution.onnx_writer import IR_VERSION, OPSET, write_node
+from autotailor.ir.execution.schedule import Schedule, overwrite
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor
@@ -173,3 +178,35 @@ class GraphModule(nn.Module):
         return nn.functional.batch_norm(
             x, mean, variance, gain, shift, self.training, momentum, node.get("epsilon", EPSILON)
         )
+
+
+def bypass(graph: Graph, node: Node) -> nn.Module:
+    """A module of one operator with fixed weights; the inputs of the module are the node's activations, in order.
+
+    Raises:
+        GraphError: onnx2torch has no converter for the operator.
+    """
+    import onnx2torch
+
+    proto, constants = write_node(node)
+    activations = list(dict.fromkeys(graph.activations(node)))
+    weights = [numpy_helper.from_array(graph.weights[n], n) for n in dict.fromkeys(node.inputs) if n in graph.weights]
+    model = helper.make_model(
+        helper.make_graph(
+            [proto],
+            node.name,
+            [helper.make_tensor_value_info(n, TensorProto.FLOAT, graph.shapes[n]) for n in activations],
+            [helper.make_tensor_value_info(node.outputs[0], TensorProto.FLOAT, graph.shapes[node.outputs[0]])],
+            weights + constants,
+        ),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+    )
+    try:
+        module: nn.Module = onnx2torch.convert(onnx.shape_inference.infer_shapes(model)).eval()
+    except NotImplementedError as error:
+        raise GraphError(
+            f"node {node.name}: neither autotailor nor onnx2torch can run {node.kind} ({error}); "
+            f"replace the operator in the model, or add a rule under autotailor/ir/operators"
+        ) from error
+    return module.requires_grad_(False)

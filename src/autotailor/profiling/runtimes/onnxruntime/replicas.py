@@ -9,11 +9,9 @@ and each output ends in a sink that costs little in the output's layout::
 
 All copies share the node that packs an input, whose cost therefore cancels in the difference of two lengths.
 
-Writes a whole SubNet as an ONNX model without weights, whose operators ONNX Runtime times in place.
-
-ONNX Runtime's profiler tells how long each kernel of a run took. Nodes of step 7, and the tensors that they write, have
-names that begin with ``s7.``. The optimizer derives the names of its nodes from these names, so that a kernel's step is
-known.
+A whole SubNet is written without weights, too, and its operators are timed in place. ONNX Runtime's profiler tells how
+long each kernel of a run took. Nodes of step 7, and the tensors that they write, have names that begin with ``s7.``.
+The optimizer derives the names of its nodes from these names, so that a kernel's step is known.
 """
 
 from __future__ import annotations

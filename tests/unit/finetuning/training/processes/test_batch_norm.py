@@ -13,8 +13,7 @@ import together
 from autotailor.compute.placement import CPU
 from autotailor.finetuning import PretrainConfig, TrainingError
 from autotailor.finetuning.training.processes.batch_norm import Synchronised, widest
-from autotailor.finetuning.training.processes.group import join
-from autotailor.finetuning.training.processes.messages import Messages
+from autotailor.finetuning.training.processes.group import Messages, join
 from autotailor.ir.execution.modules.graph import GraphModule
 
 ALONE = PretrainConfig(epochs=1)

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 import autotailor
-from autotailor.ir.execution.bypass import bypass
+from autotailor.ir.execution.modules.graph import bypass
 
 
 def test_an_operator_keeps_its_weights(resnet_net: autotailor.SuperNet) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from huggingface_hub import constants
 
-from autotailor.compiler.sources import hub
+from autotailor.compiler.sources import network
 from autotailor.compiler.sources import source as sources
 from autotailor.ir.errors import GraphError
 
@@ -51,13 +51,13 @@ def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatc
 
 def test_a_hub_that_answers_is_used(monkeypatch: pytest.MonkeyPatch, server: str) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", server)
-    with hub.hub():
+    with network.hub():
         assert not constants.HF_HUB_OFFLINE
 
 
 def test_offline_by_choice_stays_so(monkeypatch: pytest.MonkeyPatch, server: str) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", server)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with hub.hub():
+    with network.hub():
         assert constants.HF_HUB_OFFLINE
     assert constants.HF_HUB_OFFLINE

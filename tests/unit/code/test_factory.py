@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from autotailor.code import rule_code, rule_modules
+from autotailor.code.factory import OBSERVERS
 from autotailor.code.references import references
-from autotailor.code.workflow import OBSERVERS
 from autotailor.lazy import homes
 
 ROOT = Path(__file__).parents[3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autotailor.reporting.card.licence import licence_of_weights
+from autotailor.reporting.card.facts import licence_of_weights
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ from autotailor.ir.space.subnet import sample_distinct, smallest, stack
 from autotailor.ir.space.variable import Space
 from autotailor.prediction import Outcome, Outcomes, fit
 from autotailor.prediction.evaluations.noise import log_odds
-from autotailor.prediction.favoured import VARIANCE, extra_misfit, favoured
+from autotailor.prediction.functions import groups
+from autotailor.prediction.linear import VARIANCE, by_targets, extra_misfit, favoured
 from gated_space import SPACE
 
 
@@ -54,7 +57,7 @@ def test_a_favoured_subnet_does_not_lead_other_predictions_astray(
     truth, rows = world.linear(others), stack(others)
     off, error = np.std(model.metric().linear(rows) - truth), model.metric_errors(stack(small)).min()
     np.testing.assert_allclose(found, [100 * each.values.mean() for each in better.values()], atol=2.0)
-    monkeypatch.setattr("autotailor.prediction.favoured.VARIANCE", 0.0)
+    monkeypatch.setattr("autotailor.prediction.linear.VARIANCE", 0.0)
     usual = fit(outcomes, world.cost)
     assert np.std(usual.metric().linear(rows) - truth) > 1.05 * off
     assert usual.metric_errors(stack(small)).max() < error
@@ -71,3 +74,25 @@ def test_a_favoured_subnet_that_is_known_has_a_small_error(world) -> None:
     )
     before, after = (fit(each, world.cost).standard_errors(stack(small), same_images=True) for each in (outcomes, more))
     assert (after < 0.5 * before).all()
+
+
+def test_the_columns_of_other_drops_are_those_of_the_derivative(world) -> None:
+    """The columns are linear in the drops, so that the derivative tells them exactly."""
+    space, random = world.net.space, np.random.default_rng(2)
+    seen, rows = world.outcomes(5).observations, stack(sample_distinct(world.net.space, 25, random))
+    moved = random.normal(size=len(seen.indices))
+    offered = [groups(space, observed.drops(), world.cost) for observed in (seen, _with(seen, moved))]
+    made_of_drops = 0
+    for before, after in zip(*offered, strict=True):
+        found = by_targets(before, space, rows, seen.indices)
+        change = after.columns(space, rows) - before.columns(space, rows)
+        assert len(found) in (0, len(before.functions))
+        made_of_drops += len(found)
+        np.testing.assert_allclose((found @ moved).T if len(found) else 0.0 * change, change, atol=1e-9)
+    assert made_of_drops > 1
+
+
+def _with(seen, moved):
+    """Observations whose log-odds have moved."""
+    first, *others = seen.parts
+    return replace(seen, parts=(replace(first, target=first.target + moved), *others))
