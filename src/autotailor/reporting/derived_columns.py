@@ -41,40 +41,25 @@ def kendall(a: pd.Series, b: pd.Series) -> float:
     return kendall_tau(a, b) if len(a) > 1 and not (a.isna() | b.isna()).any() else NAN
 
 
-def comparison(tables: Tables) -> Comparison:
-    """The exported SubNets beside the network that they are compared with."""
-    return Comparison(tables.needed("summary"), tables.cost)
-
-
-def reference(tables: Tables) -> str:
-    """Name of the network that SubNets are compared with: the original, else the largest SubNet."""
-    return comparison(tables).reference
-
-
-def featured(tables: Tables) -> str:
-    """The SubNet at the head of the report, see ``Comparison.featured``."""
-    return comparison(tables).featured
-
-
-def cost_column(tables: Tables) -> str:
-    """The column of ``summary.csv`` with measured latencies if every row has one, else with the predicted cost."""
-    return comparison(tables).cost_column
-
-
 def scaled_means(compare: pd.DataFrame, cost: str) -> pd.DataFrame:
     """Mean cost (a column) and accuracy of each uniformly scaled network over its seeds, by rising cost."""
     means = compare.groupby("name", sort=False)[[cost, "accuracy_measured"]].mean()
     return means.sort_values(cost, kind="stable")
 
 
-def _of(table: str, function: Callable[[pd.DataFrame], float]) -> Callable[[Tables, str], float]:
-    """The function of a derivation that needs one table."""
+def _of(table: str, meaning: str, function: Callable[[pd.DataFrame], float]) -> Derivation:
+    """A derivation from one table."""
 
     def compute(tables: Tables, row: str) -> float:
         found = tables.table(table)
         return NAN if found is None else float(function(found))
 
-    return compute
+    return Derivation((table,), meaning, compute)
+
+
+def _compared(meaning: str, function: Callable[[Comparison, str], float]) -> Derivation:
+    """A derivation from the comparison of the exported SubNets with the reference."""
+    return Derivation(("summary",), meaning, lambda tables, row: float(function(tables.compared, row)))
 
 
 def _lut_operators(tables: Tables, row: str) -> float:
@@ -83,27 +68,6 @@ def _lut_operators(tables: Tables, row: str) -> float:
     if lut is None:
         return NAN
     return float(len(lut) if operators is None else len(lut.index.intersection(operators.index)))
-
-
-def _speedup(tables: Tables, row: str) -> float:
-    return comparison(tables).speedup(row).value
-
-
-def _accuracy_change(tables: Tables, row: str) -> float:
-    return comparison(tables).accuracy_change(row).value
-
-
-def _accuracy_change_error(tables: Tables, row: str) -> float:
-    return comparison(tables).accuracy_change(row).error
-
-
-def _budgets_met(tables: Tables, row: str) -> float:
-    found = comparison(tables)
-    return float(len(found.budgets) - len(found.missed))
-
-
-def _budgets_measured(tables: Tables, row: str) -> float:
-    return float(len(comparison(tables).budgets))
 
 
 def _of_budget(tables: Tables, name: str, table: str) -> float:
@@ -124,7 +88,7 @@ def _round_entrants(tables: Tables, row: str) -> float:
 
 
 def _over_budget(tables: Tables, row: str) -> float:
-    found = comparison(tables)
+    found = tables.compared
     return found.number(row, tables.cost.reached) / found.number(row, tables.cost.budget) - 1
 
 
@@ -185,104 +149,94 @@ def _stage_share(tables: Tables, row: str) -> float:
 
 
 DERIVATIONS: dict[str, Derivation] = {
-    "latency_tau": Derivation(
-        ("validation",),
+    "latency_tau": _of(
+        "validation",
         "Kendall's tau of predicted and measured latency",
-        _of("validation", lambda t: kendall(t["predicted_ms"], t["measured_ms"])),
+        lambda t: kendall(t["predicted_ms"], t["measured_ms"]),
     ),
-    "latency_within_5": Derivation(
-        ("validation",),
+    "latency_within_5": _of(
+        "validation",
         "share of SubNets with a relative error of at most 5 %",
-        _of("validation", lambda t: (t["relative_error"].abs() <= 0.05).mean()),
+        lambda t: (t["relative_error"].abs() <= 0.05).mean(),
     ),
-    "latency_within_10": Derivation(
-        ("validation",),
+    "latency_within_10": _of(
+        "validation",
         "share of SubNets with a relative error of at most 10 %",
-        _of("validation", lambda t: (t["relative_error"].abs() <= 0.10).mean()),
+        lambda t: (t["relative_error"].abs() <= 0.10).mean(),
     ),
     "latency_promise": Derivation(
         ("validation", "configuration"), "share of SubNets predicted as well as promised", _within_promise
     ),
-    "latency_median_error": Derivation(
-        ("validation",),
-        "median of the absolute relative error",
-        _of("validation", lambda t: t["relative_error"].abs().median()),
+    "latency_median_error": _of(
+        "validation", "median of the absolute relative error", lambda t: t["relative_error"].abs().median()
     ),
-    "latency_raw_error": Derivation(
-        ("validation",),
+    "latency_raw_error": _of(
+        "validation",
         "median of the absolute relative error, without correction of the machine's drift since profiling",
-        _of("validation", lambda t: t["raw_error"].abs().median()),
+        lambda t: t["raw_error"].abs().median(),
     ),
-    "latency_bias": Derivation(
-        ("validation",), "mean of the relative error", _of("validation", lambda t: t["relative_error"].mean())
-    ),
-    "latency_noise_floor": Derivation(
-        ("validation",), "median noise floor", _of("validation", lambda t: t["noise_floor"].median())
-    ),
-    "latency_subnets": Derivation(("validation",), "SubNets measured", _of("validation", len)),
-    "accuracy_tau": Derivation(
-        ("accuracy_validation",),
+    "latency_bias": _of("validation", "mean of the relative error", lambda t: t["relative_error"].mean()),
+    "latency_noise_floor": _of("validation", "median noise floor", lambda t: t["noise_floor"].median()),
+    "latency_subnets": _of("validation", "SubNets measured", len),
+    "accuracy_tau": _of(
+        "accuracy_validation",
         "Kendall's tau of predicted and measured {score}",
-        _of("accuracy_validation", lambda t: kendall(t["predicted"], t["measured"])),
+        lambda t: kendall(t["predicted"], t["measured"]),
     ),
-    "accuracy_tau_error": Derivation(
-        ("accuracy_validation",),
+    "accuracy_tau_error": _of(
+        "accuracy_validation",
         "standard error of this tau over draws of SubNets (jackknife)",
-        _of("accuracy_validation", accuracy_intervals.tau_error),
+        accuracy_intervals.tau_error,
     ),
-    "accuracy_tau_by_chance": Derivation(
-        ("accuracy_validation",),
+    "accuracy_tau_by_chance": _of(
+        "accuracy_validation",
         "standard deviation of Kendall's tau of as many unrelated numbers",
-        _of("accuracy_validation", accuracy_intervals.tau_by_chance),
+        accuracy_intervals.tau_by_chance,
     ),
-    "accuracy_ceiling": Derivation(
-        ("accuracy_validation",),
+    "accuracy_ceiling": _of(
+        "accuracy_validation",
         "Kendall's tau of the true {score} and the measured one, by the noise of the measurements",
-        _of("accuracy_validation", accuracy_intervals.tau_ceiling),
+        accuracy_intervals.tau_ceiling,
     ),
-    "accuracy_coverage": Derivation(
-        ("accuracy_validation",),
+    "accuracy_coverage": _of(
+        "accuracy_validation",
         "share of SubNets whose measured {score} is within the 80 % interval, up to a shift that all have in common",
-        _of("accuracy_validation", accuracy_intervals.covered),
+        accuracy_intervals.covered,
     ),
-    "accuracy_coverage_error": Derivation(
-        ("accuracy_validation",),
+    "accuracy_coverage_error": _of(
+        "accuracy_validation",
         "standard error of the share of as many SubNets that right intervals would cover",
-        _of("accuracy_validation", accuracy_intervals.covered_error),
+        accuracy_intervals.covered_error,
     ),
-    "accuracy_mean_error": Derivation(
-        ("accuracy_validation",),
+    "accuracy_mean_error": _of(
+        "accuracy_validation",
         "mean of the absolute difference, in points",
-        _of("accuracy_validation", lambda t: (t["predicted"] - t["measured"]).abs().mean()),
+        lambda t: (t["predicted"] - t["measured"]).abs().mean(),
     ),
-    "accuracy_bias": Derivation(
-        ("accuracy_validation",),
+    "accuracy_bias": _of(
+        "accuracy_validation",
         "mean of predicted minus measured, in points",
-        _of("accuracy_validation", lambda t: (t["predicted"] - t["measured"]).mean()),
+        lambda t: (t["predicted"] - t["measured"]).mean(),
     ),
-    "accuracy_subnets": Derivation(("accuracy_validation",), "SubNets measured", _of("accuracy_validation", len)),
-    "front_subnets": Derivation(("pareto",), "SubNets on the front", _of("pareto", len)),
+    "accuracy_subnets": _of("accuracy_validation", "SubNets measured", len),
+    "front_subnets": _of("pareto", "SubNets on the front", len),
     "lut_operators": Derivation(("lut", "operators"), "operators of the space that were measured", _lut_operators),
-    "lut_precision": Derivation(
-        ("lut",),
+    "lut_precision": _of(
+        "lut",
         "median of the relative standard error",
-        _of("lut", lambda t: (t["standard_error"] / t["latency_ms"].where(t["latency_ms"] > 0)).median()),
+        lambda t: (t["standard_error"] / t["latency_ms"].where(t["latency_ms"] > 0)).median(),
     ),
-    "operator_places": Derivation(
-        ("operators",), "places that use the operators", _of("operators", lambda t: t["places"].sum())
-    ),
-    "sensitivity_rows": Derivation(("sensitivity",), "modifications measured", _of("sensitivity", len)),
-    "sensitivity_error": Derivation(
-        ("sensitivity",),
-        "median standard error, in points",
-        _of("sensitivity", lambda t: t["standard_error"].median()),
-    ),
-    "total_seconds": Derivation(("timings",), "all stages", _of("timings", lambda t: t["seconds"].sum())),
+    "operator_places": _of("operators", "places that use the operators", lambda t: t["places"].sum()),
+    "sensitivity_rows": _of("sensitivity", "modifications measured", len),
+    "sensitivity_error": _of("sensitivity", "median standard error, in points", lambda t: t["standard_error"].median()),
+    "total_seconds": _of("timings", "all stages", lambda t: t["seconds"].sum()),
     "stage_share": Derivation(("timings",), "share of all stages", _stage_share),
-    "speedup": Derivation(("summary",), "{cost} of the reference over {cost} of this network", _speedup),
-    "accuracy_change": Derivation(("summary",), "{score} minus that of the reference, in points", _accuracy_change),
-    "accuracy_change_error": Derivation(
-        ("summary",), "standard error of that difference: both see the same images", _accuracy_change_error
+    "speedup": _compared("{cost} of the reference over {cost} of this network", lambda c, row: c.speedup(row).value),
+    "accuracy_change": _compared(
+        "{score} minus that of the reference, in points", lambda c, row: c.accuracy_change(row).value
+    ),
+    "accuracy_change_error": _compared(
+        "standard error of that difference: both see the same images", lambda c, row: c.accuracy_change(row).error
     ),
     "latency_error": Derivation(("summary",), "predicted over measured latency, minus one", _latency_error),
     "scaled_accuracy": Derivation(
@@ -300,8 +254,8 @@ DERIVATIONS: dict[str, Derivation] = {
     "stage_latency": Derivation(
         ("contributors",), "sum over the operators of this stage", partial(breakdown.group_latency, column="stage")
     ),
-    "budgets_met": Derivation(("summary",), "budgets that are kept when measured", _budgets_met),
-    "budgets_measured": Derivation(("summary",), "budgets of SubNets that were measured", _budgets_measured),
+    "budgets_met": _compared("budgets that are kept when measured", lambda c, _: len(c.budgets) - len(c.missed)),
+    "budgets_measured": _compared("budgets of SubNets that were measured", lambda c, _: len(c.budgets)),
     "over_budget": Derivation(("summary",), "measured {cost} over the budget, minus one", _over_budget),
     "budget_candidates": Derivation(
         ("candidates",), "SubNets evaluated for this budget", partial(_of_budget, table="candidates")

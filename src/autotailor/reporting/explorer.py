@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from autotailor.reporting.comparison import ORIGINAL
-from autotailor.reporting.derived_columns import comparison, cost_column, featured
 from autotailor.reporting.inputs import Tables
 
 OUTPUT = "more"
@@ -45,17 +44,17 @@ def explorer(tables: Tables) -> dict[str, Any]:
         choices = assignments.get(subnet.pop("subnet"))
         subnet["choices"] = None if choices is None else [choices.get(name) for name in variables]
     return {
-        "cost": {"title": tables.cost.title, "unit": tables.cost.unit, "measured": comparison(tables).is_measured},
+        "cost": {"title": tables.cost.title, "unit": tables.cost.unit, "measured": tables.compared.is_measured},
         "score": tables.score.name,
         "variables": variables,
-        "picked": featured(tables),
+        "picked": tables.compared.featured,
         "subnets": found,
     }
 
 
 def _exported(tables: Tables) -> list[dict[str, Any]]:
     """The rows of ``summary.csv``."""
-    compared, column = comparison(tables), cost_column(tables)
+    compared, column = tables.compared, tables.compared.cost_column
     found = []
     for name in tables.needed("summary").index:
         number = compared.summary.loc[name]

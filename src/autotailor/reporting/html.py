@@ -61,7 +61,7 @@ def render(inputs: ReportInputs) -> str:
     """The report's HTML."""
     tables = Tables(inputs)
     marker = Marker(tables)
-    compared = derived_columns.comparison(tables)
+    compared = tables.compared
     template = _environment().get_template("report.html")
     return template.render(
         inputs=inputs,
@@ -122,7 +122,7 @@ def _featured_label(tables: Tables) -> str:
     """Description of the featured SubNet."""
     cost = tables.cost
     fewer, least = ("faster", "the fastest") if cost.is_measured else (f"fewer {cost.title}", "the smallest")
-    if derived_columns.DERIVATIONS["speedup"].compute(tables, derived_columns.featured(tables)) >= 2:
+    if derived_columns.DERIVATIONS["speedup"].compute(tables, tables.compared.featured) >= 2:
         return f"{fewer}: the {tables.score.best} SubNet at half the {cost.title} or less"
     return f"{fewer}: {least} SubNet exported"
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from autotailor.ir.errors import AutoTailorError
+from autotailor.reporting.comparison import Comparison
 from autotailor.search import METRICS, Cost, cost_of_device
 from autotailor.search.front import spread
 from autotailor.task.registry import score
@@ -230,6 +231,11 @@ class Tables:
     def cost(self) -> Cost:
         """What budgets limit, by the device of the configuration; latency without a configuration."""
         return cost_of_device((self.document("configuration") or {}).get("device", {}))
+
+    @cached_property
+    def compared(self) -> Comparison:
+        """The exported SubNets beside the network that they are compared with."""
+        return Comparison(self.needed("summary"), self.cost)
 
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame | None]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autotailor.reporting.comparison import ORIGINAL
-from autotailor.reporting.derived_columns import DERIVATIONS, reference
+from autotailor.reporting.derived_columns import DERIVATIONS
 from autotailor.reporting.inputs import ReportError, Tables
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ class _Export:
                 Fact("budget in this session", self._at("budget_ms"), "ms", ".3f"),
                 Fact(f"{score} with inherited weights", self._at("accuracy_inherited"), "%", ".2f"),
                 self._measured(score, "accuracy", "%", ".2f"),
-                Fact(f"{score} against {reference(self.tables)}", change, "points", "+.2f", change_error),
+                Fact(f"{score} against {self.tables.compared.reference}", change, "points", "+.2f", change_error),
             ),
         )
 

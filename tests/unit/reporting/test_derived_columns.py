@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from autotailor.reporting import ReportInputs
-from autotailor.reporting.derived_columns import DERIVATIONS, featured, reference
+from autotailor.reporting.derived_columns import DERIVATIONS
 from autotailor.reporting.inputs import Tables
 
 
@@ -73,7 +73,7 @@ def test_accuracy_predictor_beside_what_it_could_be(inputs: ReportInputs) -> Non
 
 
 def test_speedup_is_against_the_original(inputs: ReportInputs) -> None:
-    assert reference(Tables(inputs)) == "original"
+    assert Tables(inputs).compared.reference == "original"
     assert compute("speedup", inputs, "budget_02") == pytest.approx(2.08 / 0.948)
     assert compute("accuracy_change", inputs, "budget_02") == pytest.approx(91.4 - 93.8)
     assert compute("accuracy_change_error", inputs, "budget_02") == 0.35
@@ -95,14 +95,14 @@ def test_budgets_are_counted_as_measured(inputs: ReportInputs) -> None:
 
 def test_without_the_original_the_largest_is_the_reference(inputs: ReportInputs) -> None:
     pd.read_csv(inputs.summary).query("name != 'original'").to_csv(inputs.summary, index=False)
-    assert reference(Tables(inputs)) == "largest"
+    assert Tables(inputs).compared.reference == "largest"
 
 
 def test_the_featured_subnet(inputs: ReportInputs) -> None:
-    assert featured(Tables(inputs)) == "budget_02"
+    assert Tables(inputs).compared.featured == "budget_02"
     summary = pd.read_csv(inputs.summary)
     summary.query("name not in ('budget_01', 'budget_02')").to_csv(inputs.summary, index=False)
-    assert featured(Tables(inputs)) == "budget_03"
+    assert Tables(inputs).compared.featured == "budget_03"
 
 
 def test_advantage_over_scaled_networks(inputs: ReportInputs) -> None:

@@ -10,7 +10,6 @@ import pandas as pd
 
 from autotailor.reporting import breakdown
 from autotailor.reporting.charts.marks import Drawing, data
-from autotailor.reporting.derived_columns import featured
 from autotailor.reporting.inputs import Tables
 from autotailor.reporting.page.chart import Part
 from autotailor.reporting.page.palette import color
@@ -33,7 +32,7 @@ def compared(tables: Tables) -> str:
     """The SubNet that is compared at first: the featured one, where its operators are known."""
     table = tables.needed("contributors")
     names = list(dict.fromkeys(table["name"]))
-    return featured(tables) if featured(tables) in names else names[-1]
+    return tables.compared.featured if tables.compared.featured in names else names[-1]
 
 
 def _bars(tables: Tables, table: pd.DataFrame, column: str) -> Drawing:

@@ -13,7 +13,7 @@ import altair as alt
 
 from autotailor.reporting.charts.marks import Axis, Drawing, Row, data, error_bars, interval
 from autotailor.reporting.comparison import ORIGINAL
-from autotailor.reporting.derived_columns import comparison, cost_column, reference, scaled_means
+from autotailor.reporting.derived_columns import scaled_means
 from autotailor.reporting.inputs import Tables
 from autotailor.reporting.page.chart import Part
 from autotailor.reporting.page.palette import color
@@ -72,7 +72,7 @@ def _of(points: list[Row], series: Series) -> list[Row]:
 def _points(tables: Tables) -> list[Row]:
     """All points, those in front last."""
     cost, compare = tables.cost, tables.table("compare")
-    summary, reached, missed = tables.needed("summary"), cost_column(tables), comparison(tables).missed
+    summary, reached, missed = tables.needed("summary"), tables.compared.cost_column, tables.compared.missed
     subnets = summary[summary.index != ORIGINAL]
     rows: list[Row] = [
         _point(FRONT, str(id_), row[cost.column], row["accuracy_predicted"], tables)
@@ -125,7 +125,7 @@ def _symbols(points: list[Row], x: Axis, y: Axis) -> Drawing:
 
 def _joined(tables: Tables, x: Axis, y: Axis) -> list[Any]:
     """Lines from predictions to measurements, and from polished SubNets to what they had with inherited weights."""
-    reached, predicted = cost_column(tables), tables.cost.column
+    reached, predicted = tables.compared.cost_column, tables.cost.column
     rows, before = [], []
     for name, row in tables.needed("summary").iterrows():
         if name == ORIGINAL:
@@ -162,7 +162,7 @@ def _scaled_line(tables: Tables, x: Axis, y: Axis) -> list[Any]:
 
 def _together(rows: list[Row], tables: Tables) -> list[Row]:
     """One row for each SubNet, with the names of all its exports: names at one point would cover each other."""
-    names = {group[0]: group for group in comparison(tables).repeated}
+    names = {group[0]: group for group in tables.compared.repeated}
     later = {name for group in names.values() for name in group[1:]}
     return [row | {"id": ", ".join(names.get(row["id"], (row["id"],)))} for row in rows if row["id"] not in later]
 
@@ -174,7 +174,7 @@ def _names(rows: list[Row], x: Axis, y: Axis) -> Drawing:
 
 def _half(tables: Tables, x: Axis) -> Drawing:
     """Half of the reference's cost, and the budget that a person has set."""
-    half = tables.number("summary", reference(tables), cost_column(tables)) / 2
+    half = tables.number("summary", tables.compared.reference, tables.compared.cost_column) / 2
     chart = alt.Chart(data([{"x": half, "text": f"half the {tables.cost.title}"}] if math.isfinite(half) else []))
     rule = chart.mark_rule(strokeWidth=1, strokeDash=[2, 4], color=color("soft")).encode(x=x.x())
     text = chart.mark_text(align="left", baseline="bottom", dx=4, dy=-4, fontSize=11, color=color("soft"))
