@@ -130,7 +130,7 @@ class Transport(ABC):
     ) -> int:
         """Runs a command in the folder on the device, and hands on each line of the command's output as it comes.
 
-        A line that is longer than ``lines.LONGEST`` is cut there.
+        A line that is longer than ``LONGEST`` is cut there.
 
         Args:
             command: program and arguments.
