@@ -71,7 +71,7 @@ def render(inputs: ReportInputs) -> str:
         json=marker.json,
         said=marker.said,
         constant=marker.constant,
-        has=lambda name: _has(tables, name),
+        has=lambda name: bool(tables.table(name) is not None if name in tables.names else tables.document(name)),
         file=tables.file,
         figure=lambda name, alt: chart.embedded(name, FIGURES[name][1](tables), alt),
         rows=lambda name: list(tables.needed(name).index),
@@ -111,11 +111,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def _has(tables: Tables, name: str) -> bool:
-    """Whether an input exists and is not empty."""
-    return bool(tables.table(name) is not None if name in tables.names else tables.document(name))
 
 
 def _featured_label(tables: Tables) -> str:

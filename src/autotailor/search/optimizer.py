@@ -12,7 +12,7 @@ import numpy as np
 from pymoo.indicators.hv import HV
 
 from autotailor.artifacts import write_json
-from autotailor.ir.space.metric import FloatArray, Metric, Term
+from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import largest, stack
 from autotailor.ir.space.variable import Modification
 from autotailor.search.config import SearchConfig
@@ -119,7 +119,7 @@ def search(objectives: Objectives, config: SearchConfig | None = None) -> Search
     if exact is None:
         if config.exact != "never":
             log.warning("%s", reason)
-        return SearchResult(genetic, genetic, None, _unknown(genetic, reason))
+        return SearchResult(genetic, genetic, None, Yardstick(len(genetic), reason=reason, suffix=genetic.kind.suffix))
     exact = replace(exact, front=_offered(objectives, exact.front))
     return SearchResult(merge(genetic, exact.front), genetic, exact, _yardstick(genetic, exact, config.points))
 
@@ -140,11 +140,6 @@ def _check(objectives: Objectives) -> None:
                     f"infinity; "
                     "delete the artifact that it comes from and run its stage again"
                 )
-
-
-def _unknown(genetic: Front, reason: str) -> Yardstick:
-    """The yardstick without an exact front."""
-    return Yardstick(len(genetic), reason=reason, suffix=genetic.kind.suffix)
 
 
 def _yardstick(genetic: Front, exact: ExactFront, points: int) -> Yardstick:
@@ -175,13 +170,8 @@ def hypervolume_ratio(front: Front, best: Front) -> float:
     low, span = together.min(axis=0), np.ptp(together, axis=0)
     span[span == 0] = 1.0
     indicator = HV(ref_point=np.array([1.1, 1.1]))
-    of_front, of_best = (float(indicator(_scaled(side, low, span))) for side in sides)
+    of_front, of_best = (float(indicator((side - low) / span)) for side in sides)
     return of_front / of_best
-
-
-def _scaled(values: FloatArray, low: FloatArray, span: FloatArray) -> FloatArray:
-    """Scales objectives to 0..1."""
-    return (values - low) / span
 
 
 def never_faster(cost: Metric) -> dict[Modification, float]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autotailor.ir.dimensions.dimension import Batch, Dimension, factors_of
+from autotailor.ir.dimensions.dimension import Batch, factors_of
 from autotailor.ir.feature import Shape, freeze_attributes
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.propagation import propagate
@@ -51,7 +51,7 @@ def with_axes_of_windows(graph: Graph) -> Graph:
     for node in graph.nodes:
         constant = _window_constant(graph, node)
         (images,) = graph.activations(node) if constant else ("",)
-        meets = constant and _holds_batch(dimensions[images][0])
+        meets = constant and any(isinstance(factor, Batch) for factor in factors_of(dimensions[images][0]))
         nodes += _with_axis(graph, node, images, shapes) if meets else [node]
     return replace(graph, nodes=tuple(nodes), shapes=shapes)
 
@@ -65,10 +65,6 @@ def _window_constant(graph: Graph, node: Node) -> str:
     (other,) = graph.activations(node)
     whole = len(shape) == len(result) and shape[0] > 1 and graph.shapes[other] == result
     return constants[0] if whole and shape[0] == result[0] else ""
-
-
-def _holds_batch(axis: Dimension) -> bool:
-    return any(isinstance(factor, Batch) for factor in factors_of(axis))
 
 
 def _with_axis(graph: Graph, node: Node, images: str, shapes: dict[str, Shape]) -> list[Node]:

@@ -21,10 +21,6 @@ SHARED = Path("/tmp")
 measure on one machine."""
 
 
-def _folder() -> Path:
-    return SHARED if os.access(SHARED, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
-
-
 class DeviceLock:
     """A lock on a device. The operating system frees the lock when its process ends, even if the process is killed.
 
@@ -36,7 +32,7 @@ class DeviceLock:
 
     def __init__(self, identity: str, name: str, remind: float = 60.0) -> None:
         place = f"autotailor-device-{re.sub(r'[^A-Za-z0-9.-]+', '-', identity)}.lock"
-        self._lock = Lock(_folder() / place)
+        self._lock = Lock((SHARED if os.access(SHARED, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())) / place)
         self._name = name
         self._remind = remind
 

@@ -57,7 +57,7 @@ def untrainable(graph: Graph) -> set[str]:
             names.update(node.inputs[i] for i in rule.statistics)
         if _is_blur(graph, node) or (node.kind == "Pow" and node.inputs[1] in graph.weights):
             names.add(node.inputs[1])
-    weighing = {name for node in graph.nodes if _weighs(node) for name in node.inputs}
+    weighing = {name for node in graph.nodes if (node.kind in _WEIGHING or "Norm" in node.kind) for name in node.inputs}
     unknown = graph.weights.keys() - weighing - names - graph.parameters
     names |= {name for name in unknown if _is_mask(graph.weights[name]) or _is_computed(graph.weights[name])}
     return names | graph.buffers | _preprocessing(graph)
@@ -82,10 +82,6 @@ def _is_blur(graph: Graph, node: Node) -> bool:
     if weight is None or len(weight) < 2 or weight.shape[1] != 1 or node.get("group", 1) != len(weight):
         return False
     return weight[0].size > 1 and bool(weight[0].any()) and bool((weight == weight[:1]).all())
-
-
-def _weighs(node: Node) -> bool:
-    return node.kind in _WEIGHING or "Norm" in node.kind
 
 
 def _is_mask(weight: npt.NDArray[np.generic]) -> bool:

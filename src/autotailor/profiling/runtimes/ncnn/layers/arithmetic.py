@@ -39,7 +39,7 @@ def binary(feature: OperatorFeature) -> Layer | Fragment:
     steps: list[Step] = []
     reads: list[tuple[str, Shape]] = [(f"i{i}", ncnn_shape(shape)) for i, shape in enumerate(feature.inputs)]
     for constant in feature.weights:
-        held = _constant_shape(constant, rank)
+        held = constant[1:] if len(constant) == rank else constant
         steps.append(memory(held, "t0"))
         reads.append(("t0", held))
     for i, (blob, shape) in enumerate(reads):
@@ -49,11 +49,6 @@ def binary(feature: OperatorFeature) -> Layer | Fragment:
             reads[i] = ("t1", aligned)
     blobs, shapes = zip(*reads, strict=True)
     return (*steps, Step(Layer("BinaryOp", operation), blobs, ("o0",), shapes))
-
-
-def _constant_shape(shape: Shape, rank: int) -> Shape:
-    """Shape of a constant as pnnx writes it, which is without the batch."""
-    return shape[1:] if len(shape) == rank else shape
 
 
 @writes(*UNARY)
