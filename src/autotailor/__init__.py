@@ -4,8 +4,6 @@ The names below are imported on first use: PyTorch and ONNX take seconds to impo
 a dry run needs neither (``autotailor.lazy``).
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from autotailor.lazy import attach

@@ -4,8 +4,6 @@ A command is a module with ``add_command``, which adds its parser and names the 
 return an exit code.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

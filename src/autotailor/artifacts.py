@@ -15,8 +15,6 @@ hashes, because two data sets, spaces or devices would be mixed, and where an ar
 one, because somebody changed the artifact. Nothing in a record depends on the time or the place of the run.
 """
 
-from __future__ import annotations
-
 import errno
 import glob
 import hashlib

@@ -3,8 +3,6 @@
 Results are compared with what their rules recorded (``altered``), because Snakemake goes by dates.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import os

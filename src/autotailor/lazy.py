@@ -12,8 +12,6 @@ A name that is also the name of a submodule (``search.candidates``) must be impo
 binds a submodule's name in the package as soon as the submodule is imported.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A lock that tells who holds it. The operating system frees the lock when its process ends, even if it is killed."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import os

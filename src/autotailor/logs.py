@@ -1,7 +1,5 @@
 """Logging: all messages go to the log; the console shows this package's messages and the libraries' warnings."""
 
-from __future__ import annotations
-
 import io
 import logging
 import sys

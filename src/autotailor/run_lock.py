@@ -4,8 +4,6 @@ Each run holds a lock of the operating system, which it shares with other runs i
 lock when the process ends for any reason. A run that is alone therefore knows that Snakemake's locks are stale.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sections of the configuration: frozen dataclasses that pydantic checks, whose errors are the house's sentences."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import functools

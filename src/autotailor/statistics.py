@@ -8,8 +8,6 @@ images are not. With n images in G groups g of a common base image, per-image va
 For an accuracy drop, v_i is the paired difference: right before - right after on the same image.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

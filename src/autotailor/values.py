@@ -5,8 +5,6 @@ editors and the reference are made of them. A whole number that stands where any
 written, because a training is recognised by its parameters as text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

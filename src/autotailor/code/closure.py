@@ -5,8 +5,6 @@ module that imports its names on first use, only the used names are followed. A 
 its folder brings all of them in. Modules outside the given folders (libraries) are left out.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

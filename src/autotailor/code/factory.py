@@ -3,8 +3,6 @@
 A rule runs its script, ``stage.py``, and everything that both import.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

@@ -9,8 +9,6 @@ gives the same text in all versions:
 * It writes constants by type and value.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator

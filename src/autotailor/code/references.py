@@ -12,8 +12,6 @@ Imports under ``if TYPE_CHECKING:`` do not run. In a module that imports its nam
 imports tell where the names are defined, and are listed separately (``lazy``).
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass, field
 

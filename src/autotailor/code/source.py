@@ -1,7 +1,5 @@
 """Meaning and references of source files; a cache keeps the results, because parsing all files takes a second."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Paths as people write them on the command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -3,8 +3,6 @@
 The names below are imported on first use, see ``autotailor.lazy``: who only makes a network by its name needs no ONNX.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from autotailor.lazy import attach

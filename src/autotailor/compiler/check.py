@@ -4,8 +4,6 @@ ONNX's shape inference checks few of the conditions of an operator; it does not 
 Whether a static operator can be executed shows only in a run.
 """
 
-from __future__ import annotations
-
 import copy
 import logging
 from collections.abc import Callable

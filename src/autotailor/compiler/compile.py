@@ -6,8 +6,6 @@ folded ones. Therefore only the exporters' records count. Without a record, Batc
 asks for it.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Mapping

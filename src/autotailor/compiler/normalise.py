@@ -1,7 +1,5 @@
 """Normalised ONNX: opset 20, functions inlined, constants folded, batch 1, static shapes, BatchNorm kept."""
 
-from __future__ import annotations
-
 import math
 
 import onnx.shape_inference

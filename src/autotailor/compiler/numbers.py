@@ -7,8 +7,6 @@ An operator rule that computes other numbers than ONNX asks for would train a ne
 comparison of an export with its SuperNet would be after the training.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Normalised ONNX -> Graph (paper, section 4.1.3, step 1: operator parsing)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

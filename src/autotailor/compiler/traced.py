@@ -4,8 +4,6 @@ An exporter runs a network on one image of zeros and records the operators. Wher
 the image, the record holds the branch of that image alone.
 """
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

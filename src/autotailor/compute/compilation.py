@@ -4,8 +4,6 @@ The kernels are made for the shapes of the first batch, and anew for each other 
 of PyTorch's own kernels by rounding.
 """
 
-from __future__ import annotations
-
 from typing import cast
 
 import torch

@@ -1,7 +1,5 @@
 """Memory of accelerators: which errors say that it is exhausted, and how to free what is no longer used."""
 
-from __future__ import annotations
-
 import gc
 
 import torch

@@ -1,7 +1,5 @@
 """Moves modules and batches to the device that computes; on the processor nothing moves and nothing changes."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import TypeVar
 

@@ -4,8 +4,6 @@ The processor has a core for each thread. An accelerator runs what it gets in or
 Python's interpreter and hold the activations of several networks in memory at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, TypeVar

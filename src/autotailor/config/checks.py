@@ -1,7 +1,5 @@
 """Checks a composed configuration before any work: parameters, files, data, accelerators and the device."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

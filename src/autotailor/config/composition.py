@@ -8,8 +8,6 @@ from scratch gain by joint training. Weights that arrive trained lose by it what
 so that SubNets are polished alone.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """The error of the configuration."""
 
-from __future__ import annotations
-
 from autotailor.ir.errors import AutoTailorError
 
 

@@ -1,7 +1,5 @@
 """Asks Slurm for the licences of devices: a job that measures on a device holds one, so that no other job measures."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterable, Mapping

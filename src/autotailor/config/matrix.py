@@ -1,7 +1,5 @@
 """The configurations of one run: each pair of a model and a device that was asked for has its own."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from pathlib import Path

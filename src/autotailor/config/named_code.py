@@ -4,8 +4,6 @@ The rules try them again, with the data. A run that first trains the original ne
 hours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

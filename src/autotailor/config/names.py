@@ -4,8 +4,6 @@ A project of the user's needs only the files of ``conf`` that autotailor lacks o
 the folder of the user, autotailor's own folder is searched.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from pathlib import Path

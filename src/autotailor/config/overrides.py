@@ -1,7 +1,5 @@
 """Overrides ``key=value``: read from the command line, parsed, and refused where they change nothing that exists."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

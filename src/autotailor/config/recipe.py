@@ -1,7 +1,5 @@
 """Recipes: how much a run trains, evaluates and measures, by factors of the other sections (``conf/recipe``)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 

@@ -5,8 +5,6 @@ missing, a SubNet with this operator is drawn at random. One variable of the Sub
 as a change adds operators that no SubNet holds yet, or keeps their number with fewer MACs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np

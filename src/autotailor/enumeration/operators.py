@@ -1,7 +1,5 @@
 """The distinct fused operators that any SubNet can contain (paper, section 4.2.1), deduced without running a SubNet."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Accuracy of the exported ONNX file itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is exported: a SubNet as a network of its own, and the module that exported files are compared with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import nn

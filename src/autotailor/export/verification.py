@@ -1,7 +1,5 @@
 """Compares an exported SubNet with its SuperNet, number by number."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field

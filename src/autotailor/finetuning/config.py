@@ -1,7 +1,5 @@
 """Parameters of pretraining, weight-shared finetuning, and the uniformly scaled networks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Annotated, Any

@@ -5,8 +5,6 @@ back. The largest SubNet computes what the original network computes before trai
 same images is a loss of the training.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 

@@ -5,8 +5,6 @@ one weighted operator outside of the blocks; what follows before the next layer,
 layer. The number of a layer is the longest path from the input, in layers.
 """
 
-from __future__ import annotations
-
 from autotailor.ir.blocks.block import WEIGHTED
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.graph import Node

@@ -1,7 +1,5 @@
 """What the parameters of a training say of its teacher."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Protocol, TypeVar
 

@@ -13,8 +13,6 @@ It returns a scalar tensor, the mean over the batch. It must draw no random numb
 because SubNets run side by side and a training goes on bit by bit after an interruption.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

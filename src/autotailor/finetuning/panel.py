@@ -1,7 +1,5 @@
 """Accuracies during training: both ends of the space and a fixed draw of SubNets, on part of the validation set."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import replace

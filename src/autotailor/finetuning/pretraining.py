@@ -1,7 +1,5 @@
 """Rule pretrain: trains the original network from scratch, where no trained weights are available."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Uniformly scaled networks for comparison: the same network, scaled and trained alone with the same teacher."""
 
-from __future__ import annotations
-
 import copy
 import logging
 import math

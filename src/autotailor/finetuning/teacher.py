@@ -1,7 +1,5 @@
 """Checks, before hours of training, that the original network knows the user's data."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

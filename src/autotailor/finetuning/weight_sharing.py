@@ -1,7 +1,5 @@
 """Rule finetune: weight-shared training of a SuperNet, with the original network as teacher."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace

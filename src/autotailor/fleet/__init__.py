@@ -8,8 +8,6 @@
 * ``page``: the page that shows these tables.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from autotailor.lazy import attach

@@ -1,7 +1,5 @@
 """Which network, and which SubNet of it, is the most accurate on each device within each budget."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

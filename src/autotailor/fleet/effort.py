@@ -1,7 +1,5 @@
 """How many minutes each rule took: what a network costs once, and what each device costs in addition."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from autotailor.fleet.runs import Fleet

@@ -6,8 +6,6 @@ on each device by what the search has learnt there, the SubNet is looked for onc
 the one with the highest mean is taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

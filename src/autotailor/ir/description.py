@@ -1,7 +1,5 @@
 """What ``space.json`` says about a SuperNet."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from autotailor.ir.supernet import SuperNet

@@ -4,8 +4,6 @@ An exporter writes the sizes of one image into attributes. Once dimensions are k
 batch open, a Slice that runs to the end of an axis says so, and a Split lists its sizes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from autotailor.ir.graph import Graph, Node

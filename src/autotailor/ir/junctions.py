@@ -12,8 +12,6 @@ Where a source stands in for several blocks (a merged block), the attribute ``ow
 whose variable chooses. Where several such ranges end at one block, their junctions follow one another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

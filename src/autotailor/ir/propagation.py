@@ -4,8 +4,6 @@ The rule of every operator is asked in topological order. Sizes that must change
 the network looks like. Block templates only name the atoms that propagation finds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

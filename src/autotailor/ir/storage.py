@@ -1,7 +1,5 @@
 """The file of a SuperNet: graph, weights, configuration of the space and sorting (``SuperNet.save``)."""
 
-from __future__ import annotations
-
 import pickle
 import zipfile
 from collections.abc import Mapping, Sequence

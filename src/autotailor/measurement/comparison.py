@@ -1,7 +1,5 @@
 """``compare.csv``: the original network, scaled uniformly in width and trained alone with the best learning rate."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial

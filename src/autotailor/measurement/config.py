@@ -1,7 +1,5 @@
 """Section ``compare`` of the configuration."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from autotailor.ir.errors import AutoTailorError

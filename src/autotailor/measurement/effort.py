@@ -1,7 +1,5 @@
 """How long whole networks are timed, for ``summary.csv`` and before polishing."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from autotailor.ir.errors import AutoTailorError

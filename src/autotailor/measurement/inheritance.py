@@ -1,7 +1,5 @@
 """What polishing was worth: the accuracy of exported SubNets with the weights that they inherit from the SuperNet."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The exported SubNets as models for MLflow: the file, one image of the test set, and what was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the sessions of a run measure of whole SubNets, for ``confirmed.csv`` and ``summary.csv``."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

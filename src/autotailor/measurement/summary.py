@@ -1,7 +1,5 @@
 """``summary.csv``: the exported SubNets and the original network, predicted and measured."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Section ``pool`` of the configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 

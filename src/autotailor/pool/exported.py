@@ -1,7 +1,5 @@
 """A member as the ncnn exporter writes it, with its own calibrated statistics, and what the SuperNet answers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The places of all members' slices: of each tensor, what some member takes of it is stored once."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stage ``pool``: chooses members of the front, exports, measures, and writes them as a pool."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -19,8 +19,6 @@ c(j, k) = sum_{j <= i < k} m_i (a_i - a_j), the best pool of q members whose lar
 and the best pool of q members ends with k = n.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -12,8 +12,6 @@ a folded normalisation are gain / sqrt(variance + epsilon), with the member's ow
 slice is stored as it is: biases that normalisations have shifted, statistics, resampled embeddings.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence

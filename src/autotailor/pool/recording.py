@@ -5,8 +5,6 @@ begins and ends, and no list of layers and their weights is needed here. Four by
 a weight of one number that is zero; both are the same bytes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

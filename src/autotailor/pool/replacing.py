@@ -4,8 +4,6 @@ Where the system can exchange two folders in one step (``renameat2`` of Linux), 
 places. Elsewhere the old one is set aside first; ``recover`` moves it back where the process was killed in between.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import glob

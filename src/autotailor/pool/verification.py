@@ -1,7 +1,5 @@
 """Every member of a written pool is compared with the SuperNet, through the files as a device reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

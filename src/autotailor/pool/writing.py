@@ -1,7 +1,5 @@
 """Writes a pool: the shared files, the members' networks and pieces, ``pool.txt``, and ``pool.json`` for people."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -8,8 +8,6 @@ file lacks the noise that SubNets have in common, which then counts as none, or 
 what the variance of the fit leaves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

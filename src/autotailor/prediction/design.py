@@ -10,8 +10,6 @@ SubNets only: they tell more where the model is right, but where it is not, they
 each other, it then underestimates its own misfit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import numpy as np

@@ -9,8 +9,6 @@ that is, each has a wide log-normal prior around v0, which decides where there a
 that the evaluations do not need gets a variance near 0, so that its functions hardly count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -14,8 +14,6 @@ A term over two variables is admitted only where a term of the cost (MACs or lat
 and those of their gates. An elimination over both metrics then has no larger table than one over the cost alone.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Collection, Mapping

@@ -16,8 +16,6 @@ model, and the drops are evaluations themselves. So the noise of a single modifi
 twice: as an observation, and through the function.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -9,8 +9,6 @@ under the same draw. The rounds end when the mean regret over draws is within th
 draws hold SubNets for the best that are evaluated already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The names below are imported on first use (``autotailor.lazy``). A run checks fi
 must not wait for the modules that measure, which take seconds to import.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from autotailor.lazy import attach

@@ -1,7 +1,5 @@
 """Checks of a device, or of a table that replaces the device, before any work is done."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Errors of profiling: each message names the object, what was expected, and the remedy."""
 
-from __future__ import annotations
-
 from autotailor.ir.errors import AutoTailorError
 
 

@@ -1,7 +1,5 @@
 """Opens a device's runtime or transport by name. The names stand in ``runtimes`` and ``transports``."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import TypeVar

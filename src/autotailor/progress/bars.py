@@ -1,7 +1,5 @@
 """Progress bars on a terminal, which also go into the record of the running rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar

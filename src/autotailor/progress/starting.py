@@ -4,8 +4,6 @@ The launcher leaves the note, or Snakemake itself where nobody has launched it. 
 counts until the run writes ``logs/run.json``, which happens when the first stage begins.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -3,8 +3,6 @@
 A run that was started and has not begun its first stage is read from its note, see ``starting``.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Functions of the user, which a configuration names as ``package.module:factory``."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import sysconfig

@@ -1,7 +1,5 @@
 """Writes the folder of a new project: configuration to fill in, places for networks and pictures, and a README."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs another program in the place of this one: its exit code and the user's Ctrl-C are its own."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence

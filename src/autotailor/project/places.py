@@ -1,7 +1,5 @@
 """Paths of what belongs to autotailor and is no module: the workflow, its configuration, the runner's sources."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

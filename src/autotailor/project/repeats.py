@@ -4,8 +4,6 @@
 (``termination``). A person who wants an end at once signals again later.
 """
 
-from __future__ import annotations
-
 import signal
 import time
 from types import FrameType

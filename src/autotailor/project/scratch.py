@@ -5,8 +5,6 @@ The next process that makes such a folder removes folders of the same user whose
 started with the folder as its place for temporary files still runs.
 """
 
-from __future__ import annotations
-
 import atexit
 import fcntl
 import os

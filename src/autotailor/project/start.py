@@ -1,7 +1,5 @@
 """Starts the workflow in the current folder: Snakemake as a process of its own, which this package never imports."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

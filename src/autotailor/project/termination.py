@@ -9,8 +9,6 @@ on is done again by the next run. So SIGINT goes on to all rules. A terminal sen
 hear of it once.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -4,8 +4,6 @@ The exported SubNets are what a run promises. Each was predicted before it was p
 set with the weights that it was predicted for.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

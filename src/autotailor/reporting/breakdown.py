@@ -3,8 +3,6 @@
 The original network has the shape of the largest SubNet, so that the operators of the one are those of the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Compares the exported SubNets of ``summary.csv`` with the network that they were made from."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

@@ -3,8 +3,6 @@
 A derivation takes the tables and, if it is about one row, the name of the row. It returns NaN where a table is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

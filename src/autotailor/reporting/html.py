@@ -3,8 +3,6 @@
 The template has the columns of each table; computed numbers stand in ``derived_columns.py``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """The inputs of the report: artifacts on disk, and nothing else."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """HTML marks: every number and name in the report carries the artifact from which it comes."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The answer of a run in one sentence, and what weakens it: the head of the report and the end of the console."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The table that a run prints at its end."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 ``open_run`` is ``autotailor.open_run``. The names below are imported on first use, see ``autotailor.lazy``.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from autotailor.lazy import attach

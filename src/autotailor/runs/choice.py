@@ -1,7 +1,5 @@
 """One more SubNet within a budget, as ``search``, ``confirm`` and ``polish`` choose it, or one that a person names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

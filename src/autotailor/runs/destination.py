@@ -4,8 +4,6 @@ While an export is at work, its progress lies in ``.work`` inside the folder, wi
 The same question goes on there, and another question is refused. The folder gets its files when all of them are made.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Errors of questions to finished runs."""
 
-from __future__ import annotations
-
 from autotailor.ir.errors import AutoTailorError
 
 

@@ -3,8 +3,6 @@
 What is exported is the best SubNet of a budget, or the SubNet that a person names.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The folder of a finished run: which artifacts it holds, and whether they were made from each other."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A metric of a run's SubNets with its standard error, and where its numbers come from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """The metrics that a finished run can predict, with their standard errors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from autotailor.ir.supernet import SuperNet

@@ -1,7 +1,5 @@
 """What a run says about one SubNet, and how well predictions of its kind have agreed with measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any

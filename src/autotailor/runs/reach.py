@@ -1,7 +1,5 @@
 """Reaches the device of a finished run, of which the run's files hold no address, serial number and key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from autotailor import config, profiling

@@ -1,7 +1,5 @@
 """A finished run as an object that answers questions: ``autotailor.open_run``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Finds the SubNet that a question names: by the name of an export, by its id, as a file, or as an assignment."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

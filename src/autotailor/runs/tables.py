@@ -1,7 +1,5 @@
 """The artifacts of a finished run, read when they are first needed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

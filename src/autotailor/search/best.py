@@ -1,7 +1,5 @@
 """The best SubNet at each budget, for one metric of accuracy after another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import MappingProxyType
 

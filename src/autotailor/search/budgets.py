@@ -1,7 +1,5 @@
 """Budgets of latency or of another cost, for each of which one SubNet is exported."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ modifications, and a search finds exactly such SubNets. Therefore some candidate
 before a budget's SubNet is exported, and the most accurate candidate is exported.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Parameters of the search: section ``search`` of the configuration."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Annotated
 

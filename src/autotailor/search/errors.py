@@ -1,7 +1,5 @@
 """Errors of the search."""
 
-from __future__ import annotations
-
 from autotailor.ir.errors import AutoTailorError
 
 

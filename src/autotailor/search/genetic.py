@@ -1,7 +1,5 @@
 """pymoo's NSGA-II over choice indices (paper, section 4.3.2)."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Rule search: the genetic and the exact search for the Pareto front (paper, section 4.3.2)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace

@@ -3,8 +3,6 @@
 The names below are imported on first use, see ``autotailor.lazy``.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from autotailor.lazy import attach

@@ -1,7 +1,5 @@
 """Parameters of the sensitivity stage."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any, Self

@@ -1,7 +1,5 @@
 """Evaluations of whole SubNets beside the single modifications: what the prediction of accuracy learns from."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

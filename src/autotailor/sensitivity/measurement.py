@@ -1,7 +1,5 @@
 """Rule sensitivity: the accuracy drop of each single modification (paper, section 4.2.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

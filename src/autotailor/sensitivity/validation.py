@@ -1,7 +1,5 @@
 """``accuracy_validation.csv``: predicted against measured accuracy of random SubNets on the test set."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

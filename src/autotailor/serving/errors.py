@@ -1,7 +1,5 @@
 """Errors of pools and their servers."""
 
-from __future__ import annotations
-
 from autotailor.ir.errors import AutoTailorError
 
 

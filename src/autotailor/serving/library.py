@@ -3,8 +3,6 @@
 Both are built for this computer by ``make serve TARGETS=host``; without a clone, by ``autotailor runner --serve host``.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Callable

@@ -8,8 +8,6 @@
 Time and quota are those of the recording, so that a replay gives the same choices each time.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import math

@@ -4,8 +4,6 @@
 the journals are written that wait in this directory's ``results``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Where runs are recorded: in a SQLite file beside the results, or where ``MLFLOW_TRACKING_URI`` says."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

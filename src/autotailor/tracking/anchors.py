@@ -5,8 +5,6 @@ absolute. Without a correction, a folder with ``mlflow.db`` and ``mlruns`` that 
 artifacts, and the next recorder would write artifacts into the old folder.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -4,8 +4,6 @@ A journal may wait for days, where the server is away, and the files that it nam
 Therefore files are kept beside the journal, as hard links, which cost no space (``keep``).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -5,8 +5,6 @@ A character that MLflow refuses becomes ``_xHHHH_``, its code point in hexadecim
 therefore stay different, and every key can be decoded.
 """
 
-from __future__ import annotations
-
 import hashlib
 import posixpath
 import re

@@ -4,8 +4,6 @@ Stores and reports are copied and shared. A device's address, its serial number 
 person's machines and are of no use to a reader; a path in a home folder contains the user's name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

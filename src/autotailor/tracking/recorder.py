@@ -6,8 +6,6 @@ recorder ends after ``stop``, or when the process that started the recorder has 
 failure of the recorder fails no rule: the recorder's log gives the reason, and the journals wait for the next recorder.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

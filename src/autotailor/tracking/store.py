@@ -1,7 +1,5 @@
 """The MLflow store: experiments, runs and what belongs to them. The modules of tracking that import MLflow are few."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence

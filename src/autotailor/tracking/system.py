@@ -5,8 +5,6 @@ MLflow shows metrics whose names begin with ``system/`` on a page of their own. 
 ``MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL`` is the number of seconds between two samples.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

@@ -12,8 +12,6 @@ Two things are simpler than in the authors' code: LayerNorm normalises each toke
 (|dy|, |dx|) instead of Swin's signed ones.
 """
 
-from __future__ import annotations
-
 from typing import cast
 
 import torch

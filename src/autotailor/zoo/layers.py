@@ -1,7 +1,5 @@
 """Parts that the networks of the zoo share: channel rounding, convolution with BatchNorm, seeded initial weights."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import TypeVar

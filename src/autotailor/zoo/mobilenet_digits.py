@@ -1,7 +1,5 @@
 """A small MobileNetV2 for 32x32 images: inverted residuals with depthwise convolutions and ReLU6."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import torch

@@ -5,8 +5,6 @@ activations and gates are those of the authors' ``OFAMobileNetV3`` and ``OFAProx
 plain networks here; the compiler proposes their spaces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast

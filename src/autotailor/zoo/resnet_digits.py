@@ -1,7 +1,5 @@
 """A small bottleneck ResNet for 32x32 images: ResNet50's structure at a hundredth of its cost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import cast
 

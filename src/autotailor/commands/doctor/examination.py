@@ -1,7 +1,5 @@
 """The checks of a device and of its processor; each check runs after the checks that it depends on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """The findings of a device's checks, and the table of them that ``doctor`` prints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum

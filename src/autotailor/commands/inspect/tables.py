@@ -1,7 +1,5 @@
 """The tables of ``inspect``, 100 columns wide at most."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """``runtime.html``: what a demonstration has shown, as one file that needs no other files and no network."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Where pools lie, and where servers listen."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile

@@ -9,8 +9,6 @@ a lease: it ends by itself where no request has come for a while. This process a
 breaks for a shorter while costs nothing but the requests of that time.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import re

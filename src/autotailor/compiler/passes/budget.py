@@ -6,8 +6,6 @@ result's shape. The limit of a file is a multiple of the size of its weights, pl
 computes without weights.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Constant folding: arithmetic on shapes and weights is computed once, at compile time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -3,8 +3,6 @@
 The count comes first, because functions that call each other twenty deep, ten times each, would become 10 ** 20 nodes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import onnx_ir as ir

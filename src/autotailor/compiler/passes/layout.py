@@ -4,8 +4,6 @@
 - ``Cast(image, float)`` -> the image.
 """
 
-from __future__ import annotations
-
 import onnx_ir as ir
 
 from autotailor.ir.given import TO_FIRST, TO_LAST, Given

@@ -1,7 +1,5 @@
 """Rewrites operators without a rule to opset 17, in which ``bypass`` executes and exports them."""
 
-from __future__ import annotations
-
 import onnx
 import onnx.version_converter
 import onnx_ir as ir

@@ -1,7 +1,5 @@
 """Opsets: the range that the IR reads, and the upgrade to the opset that the IR works on."""
 
-from __future__ import annotations
-
 import onnx.version_converter
 import onnx_ir as ir
 from onnxscript.version_converter import ConvertVersionPass

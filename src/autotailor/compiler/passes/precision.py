@@ -1,7 +1,5 @@
 """Half and double precision become single precision, because the IR computes in float32."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx_ir as ir
 

@@ -1,7 +1,5 @@
 """Fixes a model's signature: one image as input, batch 1, and a static image size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import onnx_ir as ir

@@ -6,8 +6,6 @@ Exporters list the index of each element that is assigned. Such lists hold for o
     ScatterND(t, every index of a box, x)      ->  Concat(t before the box, x, t behind it)    short in one axis
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

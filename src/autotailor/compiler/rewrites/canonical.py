@@ -4,8 +4,6 @@ Requires static shapes at opset 20 or newer. A canonicaliser is a function of on
 node in place.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Removes an Expand in front of operators that broadcast anyway, because an Expand fixes sizes that may change."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

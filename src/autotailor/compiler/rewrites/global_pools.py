@@ -13,8 +13,6 @@ A maximum over all pixels (``x.amax((2, 3))``) is global pooling as well; ncnn's
     ReduceMax(x, axes=[2, 3], keepdims=0) = Flatten(GlobalMaxPool(x))
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

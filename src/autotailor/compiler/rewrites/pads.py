@@ -9,8 +9,6 @@ behind an axis would differ, which ncnn's converter misreads. MaxPool keeps the 
 negative numbers, because its own pads are minus infinity.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from autotailor.ir.graph import Graph, Node

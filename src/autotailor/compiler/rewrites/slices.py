@@ -4,8 +4,6 @@ A Slice states where its piece begins, which changes when an earlier piece becom
 each piece instead, and a piece's size does not depend on the other pieces.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 

@@ -9,8 +9,6 @@ the batch among them, and picks the elements by their positions:
 The positions of one image would be those of each image of a batch, and nothing could be removed from the flat axis.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -12,8 +12,6 @@ which axis of 1 holds the batch, as PyTorch's attention leaves it open:
     Gather(Reshape(x, [1, 1, 16]), 0, axis=0)  ->  Reshape(x, [1, 16])
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from autotailor.ir.dimensions.dimension import Batch, factors_of

@@ -4,8 +4,6 @@ Training scripts wrap a state dict (``{"model": ..., "epoch": 3}``), keep an ave
 ``module.`` (DistributedDataParallel), ``_orig_mod.`` (torch.compile) or ``model.`` (Lightning) before every name.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import pathlib

@@ -7,8 +7,6 @@ to ``ceil((i + 1) n / k)``. The average over both axes is ``Y = R X C``, with a 
 the columns.
 """
 
-from __future__ import annotations
-
 import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence

@@ -3,8 +3,6 @@
 The module imports nothing but ONNX, because planning a run lists the files of a model before anything is compiled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ two before it uses earlier downloads. This module asks the hub once: if the hub 
 earlier downloads.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext

@@ -4,8 +4,6 @@ ONNX keeps large weights in files beside the model (*external data*): a tensor n
 author of the model chose that name, so it is only followed inside the model's own folder.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads any source as one ONNX model: an ONNX file or model, a timm name, a factory, or a module."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

@@ -6,8 +6,6 @@ what weights of their own would give (``docs/results/joint-training.md``), in on
 that will get weights of their own begin with such weights.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Sampling strategies draw the SubNets that each training step trains; a strategy is one file with one ``register``."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping

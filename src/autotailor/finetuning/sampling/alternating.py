@@ -5,8 +5,6 @@ pretraining has already trained it. Here only about half of the steps train the 
 trains the other SubNets more often.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from autotailor.finetuning.sampling.sandwich import Sandwich

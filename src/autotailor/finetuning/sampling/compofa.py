@@ -1,7 +1,5 @@
 """CompOFA (Sahni et al., 2021; the paper's strategy): the dimensions of a stage grow and shrink together."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from autotailor.finetuning.sampling.strategy import Strategy, by_size, register

@@ -6,8 +6,6 @@ SubNet per step, as in single-path training (Guo et al., 2020), the same forward
 steps of the optimiser as with two SubNets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Progressive shrinking (Cai et al., 2020): kinds of variables open one after another, from large choices to small."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from autotailor.finetuning.sampling.strategy import Strategy, by_size, register

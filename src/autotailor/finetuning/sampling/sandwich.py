@@ -1,7 +1,5 @@
 """The sandwich rule with in-place distillation (Yu et al., 2019; 2020): largest, smallest, and some between."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from autotailor.finetuning.sampling.strategy import Strategy, register

@@ -1,7 +1,5 @@
 """Uniform sampling (Guo et al., 2020), with distillation: every choice of a variable is drawn equally often."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from autotailor.finetuning.sampling.strategy import Strategy, register

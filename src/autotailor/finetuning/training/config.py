@@ -1,7 +1,5 @@
 """Parameters that every training loop has."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
 from typing import Annotated, Any, Self
 

@@ -5,8 +5,6 @@ loss may be many times the mean of the epoch, and nothing is wrong. A loss is th
 trained the same kind of SubNets, and with the high losses among these, because SubNets of one kind differ as well.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections import defaultdict, deque

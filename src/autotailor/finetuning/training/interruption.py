@@ -1,7 +1,5 @@
 """Signals that end training: training first finishes the current step and writes a checkpoint."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

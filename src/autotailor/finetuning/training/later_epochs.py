@@ -1,7 +1,5 @@
 """The training images of ``polish`` and ``train_pool``: epochs that the training of the SuperNet has not seen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 

@@ -6,8 +6,6 @@ a step depend on (seed, step). A checkpoint therefore only holds weights, optimi
 Several processes may train together (``processes``). All of them take the same steps; the first one writes files.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

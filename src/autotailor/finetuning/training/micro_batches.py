@@ -11,8 +11,6 @@ Where several processes train together, n is the number of images of one process
 small, all of them halve their micro-batches.
 """
 
-from __future__ import annotations
-
 import copy
 import logging
 from collections.abc import Callable

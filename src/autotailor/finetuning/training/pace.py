@@ -1,7 +1,5 @@
 """How fast a training goes, and how long it still takes."""
 
-from __future__ import annotations
-
 import time
 from datetime import timedelta
 

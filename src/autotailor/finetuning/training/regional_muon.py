@@ -1,7 +1,5 @@
 """Muon for weights of which a step trains a part: the work of a step follows the size of that part."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """What one step of training is given, and what it may tell about itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What looks at a training while it runs; the result of the training does not depend on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The fronts of all networks on one device as SVG, drawn by the page's template in the colours of the page."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Writes the page and its tables: ``results/fleet/NAME``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

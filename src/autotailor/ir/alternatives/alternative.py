@@ -5,8 +5,6 @@ from the operator's, and from what the operator says on pictures (``Responses``)
 and one registration; blocks, variables, gates, latencies, search and export need not know it.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 from abc import ABC, abstractmethod

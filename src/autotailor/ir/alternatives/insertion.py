@@ -1,7 +1,5 @@
 """Puts alternatives beside operators and ranges of blocks: branches, and junctions that take one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 

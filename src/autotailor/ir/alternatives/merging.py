@@ -12,8 +12,6 @@ therefore merge where nothing but BatchNorm, a bias, sums and activation functio
 block of a range has the dimensions of both ends, because two of them change the shape, the blocks stay as they are.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ template serves every network of its shape. Templates name blocks and the variab
 choices are legal. A new template is one file under ``templates/``.
 """
 
-from __future__ import annotations
-
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping

@@ -6,8 +6,6 @@ number of heads). A template offers handles by the kind of variable that a handl
 kinds alike.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from autotailor.ir.dimensions.dimension import Atom, Dimension

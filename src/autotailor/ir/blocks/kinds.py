@@ -1,7 +1,5 @@
 """Names of the kinds of blocks, without the templates: importing these imports PyTorch."""
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

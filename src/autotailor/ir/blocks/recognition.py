@@ -8,8 +8,6 @@ row between blocks does. A network without any region is a row of ``Plain``
 layers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 

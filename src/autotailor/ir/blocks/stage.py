@@ -1,7 +1,5 @@
 """Stages: runs of blocks that hand on the same resolution and width (paper, section 4.1.3, step 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

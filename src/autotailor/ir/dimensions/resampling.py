@@ -5,8 +5,6 @@ the patches. Each spatial factor is interpolated by itself (bicubic and antialia
 embeddings). A grid is therefore resized separably, and a bias between two grids along all four axes of the grids.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -11,8 +11,6 @@ Worked example: a fused projection to 48 channels is reshaped to (3, 4, 4) and s
 ``Constant(3)``. Heads b and channels per head c stay elastic, and the index set of the projection's weight follows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from autotailor.ir.dimensions.dimension import (

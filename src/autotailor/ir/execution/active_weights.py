@@ -1,7 +1,5 @@
 """What a SubNet takes of each weight of an elastic graph: slices, or what the moments say in closed form."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from autotailor.ir.dimensions.dimension import Dimension, Sizes

@@ -22,8 +22,6 @@ The formula gives a placeholder the gain and the shift above. Estimating the lar
 pictures then changes nothing, where the statistics of a large data set would be lost, and accuracy with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any

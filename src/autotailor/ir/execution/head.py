@@ -9,8 +9,6 @@ its logits while it is trained. A SubNet that is exported, listed or measured ha
 The activation follows from the graph, so that no file has to record it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

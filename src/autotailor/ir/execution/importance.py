@@ -8,8 +8,6 @@ Where moments are known, importance is what leaving the channel out would change
 |W[:, c]|^2 E[x_c^2] over the readers W of the channel, each summand divided by its mean as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

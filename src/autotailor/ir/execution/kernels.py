@@ -10,8 +10,6 @@ pass and reads and writes whole activations. The functions below keep less and r
 The graph itself keeps its operators: features, look-up tables and exported files do not change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Attributes that ONNX passes as inputs become inputs again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Reading this file needs no PyTorch; ``kernels.py`` says which function computes which subgraph.
 """
 
-from __future__ import annotations
-
 from autotailor.ir.pattern import Pattern
 
 ATTENTION = "ScaledDotProductAttention"

@@ -1,7 +1,5 @@
 """A SubNet as a graph of its own: without removed blocks, with sliced weights, deduced shapes and attributes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from autotailor.ir.elastic_graph import ElasticGraph

@@ -1,7 +1,5 @@
 """Uniform scaling: every width of a network times one factor, the classic alternative to a SuperNet."""
 
-from __future__ import annotations
-
 from autotailor.ir.dimensions.dimension import Atom, factors_of, parts_of
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError

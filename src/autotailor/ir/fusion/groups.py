@@ -6,8 +6,6 @@ alone and each pair of alternatives of neighbours, because a kernel does not rea
 block is the block behind all those that it stands in for.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

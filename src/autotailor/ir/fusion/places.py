@@ -4,8 +4,6 @@ A *place* is one fused group of the graph. The features of a place over the join
 place depends on are deduced, never run. The unique operators of the space are the union of the features of all places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

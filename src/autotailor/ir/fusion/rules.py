@@ -1,7 +1,5 @@
 """Fusion rules: what a runtime merges into one kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from autotailor.ir.pattern import Pattern

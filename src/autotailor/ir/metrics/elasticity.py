@@ -1,7 +1,5 @@
 """How much of a network can change: the share of its multiply-accumulates in elastic operators."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ what lives. So the memory of a step is a table over these variables, and the pea
 entries of all tables. A ResNet50 has 88 steps and 25 tables.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

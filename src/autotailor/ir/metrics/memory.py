@@ -5,8 +5,6 @@ the buffers that the steps write and read. An operator that runs in place (an ac
 memory of its input where nothing reads that input later, and a view has no memory of its own.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

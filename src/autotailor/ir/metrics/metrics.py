@@ -4,8 +4,6 @@ Each metric is a sum of terms, one for each place or weight, over the few variab
 (paper, section 4.2.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -10,8 +10,6 @@ The standard error says how well the operators are known. How well a sum of oper
 rule ``validate`` can tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

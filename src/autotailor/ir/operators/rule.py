@@ -6,8 +6,6 @@ how the axes of its weights relate to both, and computes the operator in PyTorch
 ``bypass``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 

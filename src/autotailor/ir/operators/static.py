@@ -1,7 +1,5 @@
 """Operators that are computed but stay static: indices and orders of channels have no meaning after slicing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -9,8 +9,6 @@ what enters it.
 The operators of a proposed space can also be listed: see ``enumerable``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

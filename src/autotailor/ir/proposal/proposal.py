@@ -1,7 +1,5 @@
 """From a request to the variables of a network and the sizes that they give to atoms (paper, section 4.3)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

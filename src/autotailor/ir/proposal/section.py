@@ -3,8 +3,6 @@
 Blocks are described by kind, and by name only where a block differs from the others of its kind.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

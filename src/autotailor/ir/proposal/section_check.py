@@ -1,7 +1,5 @@
 """Checks a ``space`` section while its network is not there yet, so that its errors come before any training."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -6,8 +6,6 @@ values are found by dynamic programming over the sums that its parts can reach. 
 channels, 3 ** 16 joint choices have 33 sums.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

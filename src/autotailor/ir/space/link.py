@@ -4,8 +4,6 @@ A link that rises strictly leaves the order of SubNets as it is. Therefore a sea
 fronts and bounds hold for the values as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

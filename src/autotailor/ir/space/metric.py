@@ -1,7 +1,5 @@
 """Metrics: a metric of SubNets is a sum of terms (small tables over few variables), perhaps through a link."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Terms: small tables over the choices of a few variables, which metrics sum up."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

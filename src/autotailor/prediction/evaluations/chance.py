@@ -12,8 +12,6 @@ better than b, and b clearly better than c. Therefore it is enough to lower each
 that are clearly better. Of any set of SubNets, the one with the highest p is then clearly worse than none of the set.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -19,8 +19,6 @@ images, the covariance of two values is G / (G - 1) times the sum of the product
 values has the weighted sum of their effects.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """``evaluations.csv``: evaluated SubNets with their values and losses of all images."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 A new sensor is one file, and one entry in ``SENSORS``. On a device without a sensor energy is None, never 0.
 """
 
-from __future__ import annotations
-
 from pathlib import PurePosixPath
 
 from autotailor.profiling.energy import ina3221, power_supply, rapl

@@ -1,7 +1,5 @@
 """What all sensors have in common: files of ``/sys`` are read again and again, and joules follow from the readings."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

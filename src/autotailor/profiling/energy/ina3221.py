@@ -1,7 +1,5 @@
 """Jetson's power monitor INA3221: it reports three rails under ``hwmon``, in mV and mA. ``VDD_IN`` feeds the board."""
 
-from __future__ import annotations
-
 from autotailor.profiling.energy.base import Files, Gauge, folders, readable, value
 
 MONITORS = "class/hwmon/hwmon*"

@@ -6,8 +6,6 @@ current of a discharge is negative on some phones and positive on others. So the
 attached, the battery's current does not tell what the phone consumes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from autotailor.profiling.energy.base import Files, Gauge, folders, value

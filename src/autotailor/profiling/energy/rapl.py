@@ -3,8 +3,6 @@
 Only root may read the counters. A counter starts again from 0 at ``max_energy_range_uj``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ device and this computer need no common clock. Before the work starts, only the 
 contains the power of the readings, and subtracting the idle power removes both.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """Cooling pauses: a device that throttles is left alone until it has stopped throttling."""
 
-from __future__ import annotations
-
 import logging
 import time
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """Reads small files of a device's ``/sys`` through the device's transport, in the same way on every device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """Peak memory of whole networks, each in a process on the device that runs nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How long a runner may take for its work: far longer than any working runner, so that only a hung one is ended."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ turn for ``device.energy_seconds``, and an operator's energy is the power of its
 ``energy_seconds`` once for each kind, whatever the number of operators.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Mapping, Sequence

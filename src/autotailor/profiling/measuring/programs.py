@@ -1,7 +1,5 @@
 """Which programs measure operators: whole SubNets that contain the operators, or replicas of each operator."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 

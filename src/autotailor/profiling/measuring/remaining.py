@@ -1,7 +1,5 @@
 """What a runner is asked to measure, and what is left when it has ended: after a crash, a hang, or senseless lines."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

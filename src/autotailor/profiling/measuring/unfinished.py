@@ -4,8 +4,6 @@ A run may end before it has read all that the device has measured for it: the ru
 too long while the runner worked on. The next run reads the rest from the journal on the device.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -13,8 +13,6 @@ So f is read off the batches in which the network was timed, as the slope of its
 anchor hardly differs between the batches, they tell nothing of f; it is then 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

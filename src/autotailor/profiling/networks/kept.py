@@ -4,8 +4,6 @@ A rule that is finished does not keep its rounds, because a person who runs the 
 suffix of the files is none of those that a work folder keeps (``autotailor.work``).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Times whole networks on a device, interleaved with each other and with the anchor operator."""
 
-from __future__ import annotations
-
 import logging
 import math
 import statistics

@@ -1,7 +1,5 @@
 """Compares the predicted with the measured latency of whole SubNets, which shows how good the LUT is."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ only where it changes the outputs. Weights that are zero when training begins (g
 layer scales) would hide a mistake, and are therefore drawn at random first.
 """
 
-from __future__ import annotations
-
 import itertools
 import tempfile
 from collections import Counter

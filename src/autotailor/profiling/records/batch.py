@@ -1,7 +1,5 @@
 """Programs that are measured together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

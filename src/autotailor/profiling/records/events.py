@@ -6,8 +6,6 @@ else: `parse` checks a line by itself, and `Asked` checks that its event is abou
 measure.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

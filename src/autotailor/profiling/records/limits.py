@@ -4,8 +4,6 @@ The limits are far wider than any operator needs, and narrow enough that product
 finite.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

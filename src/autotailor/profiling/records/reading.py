@@ -1,7 +1,5 @@
 """What a runner prints about some batches: read line by line, and handed on as records when a batch is done."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np

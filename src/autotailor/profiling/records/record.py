@@ -1,7 +1,5 @@
 """Records: the latencies that one visit of an operator or a network on a device has shown."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -3,8 +3,6 @@
 Each function imports the runtime that it makes, because the runtimes' libraries load slowly and a run needs only one.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from autotailor.lazy import attach

@@ -1,7 +1,5 @@
 """How many copies of an operator its replica network holds."""
 
-from __future__ import annotations
-
 import math
 
 from autotailor.ir.feature import OperatorFeature

@@ -6,8 +6,6 @@ Example: ``Conv`` 3 -> 8 with a bias and a fused Relu, reading ``in0``, as copy 
     c1.1 = Relu(c1.0)
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ worse anchor: when a machine's other users let one convolution become 22 % faste
 faster.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Patterns of operators that several runtimes run as one operator."""
 
-from __future__ import annotations
-
 from autotailor.ir.execution.patterns import BIASED_MATMUL, GELU
 from autotailor.ir.pattern import Pattern
 

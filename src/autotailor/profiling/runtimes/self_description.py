@@ -1,7 +1,5 @@
 """What a program on a device says about itself: a line of JSON that is an object with a version in it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

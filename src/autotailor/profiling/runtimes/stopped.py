@@ -1,7 +1,5 @@
 """Tells programs that were stopped from outside from programs that fail over what they were given."""
 
-from __future__ import annotations
-
 import signal
 
 from autotailor.profiling.errors import ProfilingError

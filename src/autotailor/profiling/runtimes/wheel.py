@@ -1,7 +1,5 @@
 """What the runtimes have in common that are Python wheels and are timed by ``runner/loop.py``."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """The SQLite file of a LUT store: its folder, transactions, queries and insertions."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

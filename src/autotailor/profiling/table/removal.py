@@ -1,7 +1,5 @@
 """Removes measurements from the LUT store: those of a device, of some operators, or of an imported table."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Checks that a LUT was measured on the device at hand: its predictions do not hold for another machine."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

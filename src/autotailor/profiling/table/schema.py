@@ -9,8 +9,6 @@ The tables:
     powers     power above idle while operators of a kind run, in watts, where the device has a sensor
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sqlite3

@@ -7,8 +7,6 @@ device. So a killed run loses and repeats nothing, and a second run or model mea
 somebody else measured (``merge``) count for operators that have no visit here.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import logging

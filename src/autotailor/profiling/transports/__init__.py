@@ -1,7 +1,5 @@
 """Transports: how commands and files reach a device. A new transport is one file, and one entry in ``TRANSPORTS``."""
 
-from __future__ import annotations
-
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.parts import Registry, open_part
 from autotailor.profiling.transports.base import Transport

@@ -1,7 +1,5 @@
 """Work in background threads. The program can end even while such work hangs, on a name server for instance."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The transport ``local``: this computer is the device."""
 
-from __future__ import annotations
-
 import os
 import platform
 import selectors

@@ -3,8 +3,6 @@
 asyncssh makes the connection, with the keys, the agent and the configuration that the program ``ssh`` uses.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterator

@@ -1,7 +1,5 @@
 """The card of an export: ``README.md`` beside its files, for people who run the network without autotailor."""
 
-from __future__ import annotations
-
 from autotailor.reporting.card.page import write_card
 
 __all__ = ["write_card"]

@@ -1,7 +1,5 @@
 """What a card says of an export, read from the export's folder, ``summary.csv`` and the configuration of its run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Fills ``page.md`` with the facts of an export, and writes ``README.md`` beside the export's files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

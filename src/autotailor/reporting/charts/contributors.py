@@ -3,8 +3,6 @@
 The page's script sets the parameter ``subnet``, the name of the SubNet that is compared.
 """
 
-from __future__ import annotations
-
 import altair as alt
 import pandas as pd
 

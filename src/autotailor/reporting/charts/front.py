@@ -3,8 +3,6 @@
 The page's script sets the parameters ``picked``, the id of the SubNet that a ring is drawn around, and ``budget``.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What several charts need: rows as data, a symmetric band, and the axis of a quantity."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

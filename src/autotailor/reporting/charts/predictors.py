@@ -1,7 +1,5 @@
 """How well latency and accuracy are predicted: predicted against measured SubNets."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

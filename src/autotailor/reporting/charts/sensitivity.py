@@ -1,7 +1,5 @@
 """The accuracy drop of each modification: a line for each variable, a dot for each choice, a colour for each kind."""
 
-from __future__ import annotations
-
 import altair as alt
 
 from autotailor.reporting.charts.marks import Axis, Row, data, interval

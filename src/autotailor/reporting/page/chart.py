@@ -4,8 +4,6 @@ A page holds each chart twice: drawn, for readers without JavaScript, and as a s
 script draws anew as wide as the window is. Altair is imported here alone, because its import takes a third of a second.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -6,8 +6,6 @@ colour vision tell apart; the dark ones are lighter by as much as contrast needs
 well.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The answer to a question about a front."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any

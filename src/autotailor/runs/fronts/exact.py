@@ -4,8 +4,6 @@ Two sums without other limits have their whole front by variable elimination. Ot
 other metrics are swept, and the limits constrain (``autotailor.search.constrained_front``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ The front is proven where all metrics are sums of terms or peak memory (``exact`
 couple too many variables, or where ``search.exact`` is ``never``, NSGA-II searches for the front of two metrics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ In the genetic search a SubNet that breaks limits is worse than every SubNet tha
 excesses, so that the search first finds the limits and then the front within them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Limits of metrics, as questions name them: ``peak_memory<=2``, ``accuracy>=90``."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

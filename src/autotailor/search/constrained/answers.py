@@ -1,7 +1,5 @@
 """The solver's answers to limits of a few swept constraints, each of which answers further limits as well."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Constraints on metrics, and the SubNets that are found under these constraints."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

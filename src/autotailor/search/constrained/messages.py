@@ -10,8 +10,6 @@ Therefore the least sum plus the excesses of the variables that are decided boun
 with these decisions, from below. ``branches`` searches with these bounds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

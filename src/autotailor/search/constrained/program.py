@@ -8,8 +8,6 @@ where the sums go over the SubNet's entries. A sum of terms is one row. Peak mem
 each clique with steps: the resident weights plus the largest step of the clique.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 

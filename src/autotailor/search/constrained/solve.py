@@ -1,7 +1,5 @@
 """The best SubNets under any set of constraints at once, for many budgets in one call."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

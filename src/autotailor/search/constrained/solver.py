@@ -1,7 +1,5 @@
 """Answers sets of limits one after another, and remembers the SubNets that were met."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The best SubNet within a budget of several limits, or within the nearest budget that can be met."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What is known of one latency, and how independent errors add up."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The largest SubNet as a unit: what a session has measured, as if the largest SubNet took a given latency in it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

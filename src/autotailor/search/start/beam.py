@@ -9,8 +9,6 @@ that is better served by the SubNet of another weight goes on from there.
 What descents find is no more than a local optimum where terms couple variables. The genetic search begins with it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from autotailor.ir.space.metric import FloatArray

@@ -1,7 +1,5 @@
 """The trace of a pool under load: one row for each inference, and sums over stretches of time."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields

@@ -1,7 +1,5 @@
 """A member as a network of ncnn's Python wheel, which gathers its weights from the shared files while it loads."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache

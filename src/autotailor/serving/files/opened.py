@@ -1,7 +1,5 @@
 """A pool whose shared files are mapped into memory: every process and every member reads the same pages."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

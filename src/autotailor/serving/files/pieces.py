@@ -12,8 +12,6 @@ of its 48 output channels is multiplied by one of the 48 numbers at byte 512 of 
 entry of the first taken axis; ``- 0``: no numbers). The bias is 48 numbers of ``norms.bin`` as they are.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ the kind 255 and text in UTF-8. Where a header is no header, or announces more t
 next frame begins: the server answers with an error and ends the connection.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from enum import IntEnum

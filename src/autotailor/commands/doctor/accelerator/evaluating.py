@@ -1,7 +1,5 @@
 """Checks of what is computed without gradients: recalibration, moments, and single modifications; and the tests."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

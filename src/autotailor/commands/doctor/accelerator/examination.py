@@ -1,7 +1,5 @@
 """``doctor --accelerator``: runs the checks one after another; each tells its own error, and the next one follows."""
 
-from __future__ import annotations
-
 import copy
 import tempfile
 import time

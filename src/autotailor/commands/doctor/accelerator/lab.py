@@ -1,7 +1,5 @@
 """What the checks of an accelerator work with: generated pictures, a network, its SuperNet, and the configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

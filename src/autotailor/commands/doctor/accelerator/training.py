@@ -1,7 +1,5 @@
 """Checks of training: one step beside the processor, fine-tuning, polishing, memory, and resumption after a kill."""
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 from collections.abc import Callable

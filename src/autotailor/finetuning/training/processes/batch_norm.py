@@ -12,8 +12,6 @@ and the gradient for an input x, with d the gradient for the output, g the gain 
 whose means are over the whole batch, too. ``torch.nn.SyncBatchNorm`` computes the same on GPUs alone.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

@@ -11,8 +11,6 @@ with fewer images. Nobody looks into a message before the last one, so that an a
 within an attempt.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

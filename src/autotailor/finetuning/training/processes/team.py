@@ -7,8 +7,6 @@ one ``all_reduce`` of one flat tensor. ``DistributedDataParallel`` cannot do thi
 ``backward`` adds to parameters, and a SubNet's gradients are those of slices, which are added afterwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass

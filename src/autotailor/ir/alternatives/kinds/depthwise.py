@@ -4,8 +4,6 @@ The kernel of each channel is the first right singular vector of all kernels tha
 solved by least squares on what the depthwise convolution says on pictures, with the dense one's answers as targets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -9,8 +9,6 @@ The factors of a rank are a prefix of one pair of matrices, so that the rank is 
 P are the left singular vectors of W, as if x were white.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One block in place of several that follow one another (AdaptiveNet, section 4.1; see ``alternatives/merging.py``)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from autotailor.ir.alternatives.alternative import Asked, register_alternative

@@ -5,8 +5,6 @@ channels are read off the operands of both products, so that projections may be 
 biases, and heads that are folded into the batch do not matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

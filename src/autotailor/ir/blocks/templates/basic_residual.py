@@ -1,7 +1,5 @@
 """BasicResidual: x + (kxk, kxk), then an activation (He et al., 2016, ResNet-18 and -34)."""
 
-from __future__ import annotations
-
 from autotailor.ir.blocks.block import ResidualTemplate, View, register_template
 from autotailor.ir.graph import Node
 

@@ -1,7 +1,5 @@
 """Bottleneck: x + (1x1, kxk, 1x1), then an activation (He et al., 2016)."""
 
-from __future__ import annotations
-
 from autotailor.ir.blocks.block import ResidualTemplate, View, register_template
 from autotailor.ir.graph import Node
 

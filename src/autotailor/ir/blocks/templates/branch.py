@@ -1,7 +1,5 @@
 """Branch: paths side by side that a Concat joins, such as Inception's, SqueezeNet's and ShuffleNet's modules."""
 
-from __future__ import annotations
-
 from autotailor.ir.blocks.block import BlockTemplate, Outline, View, register_template
 from autotailor.ir.blocks.region import Region, Row
 

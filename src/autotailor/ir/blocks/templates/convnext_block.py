@@ -3,8 +3,6 @@
 The dense layers are 1x1 convolutions, or matrices between two transpositions.
 """
 
-from __future__ import annotations
-
 from autotailor.ir.blocks.block import BlockTemplate, Outline, View, register_template, residual_paths
 from autotailor.ir.blocks.region import Row
 

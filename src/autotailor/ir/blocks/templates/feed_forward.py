@@ -1,7 +1,5 @@
 """FeedForward: x + two dense layers on every token or pixel (Vaswani et al., 2017)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from autotailor.ir.blocks.block import WEIGHTED, BlockTemplate, Outline, View, register_template

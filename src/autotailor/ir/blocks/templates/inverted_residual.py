@@ -5,8 +5,6 @@ The block may have a residual sum, whose shortcut may project (Tang et al., 2023
 which no activation follows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from autotailor.ir.blocks.block import BlockTemplate, Outline, View, register_template, residual_paths

@@ -1,7 +1,5 @@
 """Residual: any sum of two or more paths that no other template knows."""
 
-from __future__ import annotations
-
 from autotailor.ir.blocks.block import BlockTemplate, Outline, View, register_template
 from autotailor.ir.blocks.region import Region, Row
 

@@ -3,8 +3,6 @@
 One block with the variables of both, because depth removes them together.
 """
 
-from __future__ import annotations
-
 from autotailor.ir.blocks.block import BlockTemplate, Outline, View, is_view, register_template
 from autotailor.ir.blocks.region import Region, Row, item_output
 from autotailor.ir.blocks.templates.attention import attention_handles, residual_attention

@@ -3,8 +3,6 @@
 Operators without a rule keep their weights and run through onnx2torch (paper, section 4.1.2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 

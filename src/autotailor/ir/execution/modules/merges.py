@@ -11,8 +11,6 @@ the map has the statistics of what the new map says, and gain and shift with whi
 that recalibration leaves it as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

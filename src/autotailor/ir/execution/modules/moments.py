@@ -1,7 +1,5 @@
 """Second moments of what readers read, collected in forward passes of the unmodified network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What operators with alternatives say on pictures, added up in forward passes of the unmodified network."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -13,8 +13,6 @@ A slice of a convolution's weight that is not dense is copied, because the convo
 in the forward and in the backward pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

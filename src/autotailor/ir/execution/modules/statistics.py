@@ -1,7 +1,5 @@
 """Statistics of normalisations, and how they are collected in forward passes (recalibration)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -22,8 +22,6 @@ which what is learnt does not: the noise of training is far above that of roundi
 length k + s s over a grid of s times s, after k tokens of another meaning.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ A constant operand (a class token) keeps its size along the axis. A constant has
 every image.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 SubNets have no junctions. Whoever runs a whole graph, junctions included, runs the network as it was given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pad: spatial axes grow, channels get constant neighbours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Expand and Tile: operators that repeat values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

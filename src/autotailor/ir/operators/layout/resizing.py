@@ -3,8 +3,6 @@
 Interpolation is separable: each axis is multiplied with a matrix ``[out, in]`` that ONNX's definition gives.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

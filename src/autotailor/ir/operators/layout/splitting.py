@@ -4,8 +4,6 @@ A piece of a sum is a part of the sum, as Concat made it. A piece of an atom is 
 sum of its pieces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Transpose: axes change places, and so do their dimensions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

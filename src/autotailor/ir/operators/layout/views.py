@@ -1,7 +1,5 @@
 """Operators that only relabel data: Flatten, Squeeze, Unsqueeze, Reshape, Dropout."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Activation functions: without parameters, with parameters, and along an axis (Softmax)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

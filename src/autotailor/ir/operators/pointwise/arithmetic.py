@@ -4,8 +4,6 @@ Add of ``[1, c, h, w]`` and ``[1, c', h, w]`` couples c with c': the two sides o
 axis of one broadcasts and couples nothing. A constant operand is a weight whose axes follow the other side.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

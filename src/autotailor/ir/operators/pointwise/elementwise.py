@@ -3,8 +3,6 @@
 Activation functions stand in ``activations.py``, arithmetic with broadcasting in ``arithmetic.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Normalisation: with stored statistics (BatchNormalization), or with the statistics of each image."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Einsum: contractions by equation; axes with one letter are one dimension."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

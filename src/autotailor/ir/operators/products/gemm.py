@@ -1,7 +1,5 @@
 """Matrix products: Gemm with a constant matrix, and MatMul."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

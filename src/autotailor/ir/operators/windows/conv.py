@@ -5,8 +5,6 @@ dimension, the output's channels are a new atom. Depthwise couples input and out
 becomes ``Product(groups, in / g)``, so that groups, not channels, come and go.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

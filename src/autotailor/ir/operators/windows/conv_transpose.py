@@ -1,7 +1,5 @@
 """Transposed convolutions: weight ``[in, out / group, ...]``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

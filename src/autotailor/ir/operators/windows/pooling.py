@@ -1,7 +1,5 @@
 """Pooling: windows that slide over spatial axes, and global pooling. Reductions stand in ``reductions.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

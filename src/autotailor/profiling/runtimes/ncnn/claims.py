@@ -1,7 +1,5 @@
 """Checks that the LUT's operators cover a converted network: exactly one operator must claim each layer."""
 
-from __future__ import annotations
-
 import math
 import re
 import shlex

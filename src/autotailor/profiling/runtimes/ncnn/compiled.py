@@ -1,7 +1,5 @@
 """ncnn in the compiled runner (``make runner``, ``autotailor runner``), for devices without Python."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any

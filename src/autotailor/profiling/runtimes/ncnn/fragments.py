@@ -1,7 +1,5 @@
 """The ncnn layers of an operator: those that ``layers`` writes for its kind, or else those that pnnx converts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

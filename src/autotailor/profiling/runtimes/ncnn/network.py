@@ -5,8 +5,6 @@ the order in which ncnn runs them when the output is extracted. A tensor with se
 belongs to the operator that wrote the tensor. Extracting the blobs of ``steps`` in turn runs one operator at a time.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Writes and changes the text of a ``.param``, which lists a network's layers line by line."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Runs pnnx, ncnn's converter, which is a program inside its Python wheel."""
 
-from __future__ import annotations
-
 import importlib.util
 import platform
 import subprocess

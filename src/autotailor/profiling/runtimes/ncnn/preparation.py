@@ -21,8 +21,6 @@ pnnx does not read a Pad that leaves ONNX's defaults out::
     Pad(x, pads)  ->  Pad(x, pads, 0.0, mode="constant")
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import onnx

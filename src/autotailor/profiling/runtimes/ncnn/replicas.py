@@ -11,8 +11,6 @@ reads them in the packed layout, as a next layer would. Copies of an operator th
 each works on the memory of the one before, as the operator does behind its producer.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

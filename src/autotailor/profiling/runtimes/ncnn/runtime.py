@@ -1,7 +1,5 @@
 """The runtime ``ncnn``: pnnx converts networks, with single-precision weights unless the device asks for less."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

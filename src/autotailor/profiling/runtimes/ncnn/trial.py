@@ -5,8 +5,6 @@ the shapes of all blobs, or why there are none, and writes the values of the wan
 starts the program with one network and images, for which the program writes the network's outputs into a file.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import subprocess

@@ -5,8 +5,6 @@ it. Conv runs a residual sum and a following activation, Gemm runs a following a
 one kernel each; a product and its bias become a Gemm.
 """
 
-from __future__ import annotations
-
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.profiling.runtimes.patterns import BIASED_MATMUL, GELU, SWISH
 

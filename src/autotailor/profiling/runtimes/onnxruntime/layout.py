@@ -5,8 +5,6 @@ use blocks (x86-64: 8 channels, 16 with AVX-512). A dense convolution with fewer
 plain layout.
 """
 
-from __future__ import annotations
-
 import tempfile
 from functools import cache
 from pathlib import Path

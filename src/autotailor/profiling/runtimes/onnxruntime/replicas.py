@@ -14,8 +14,6 @@ long each kernel of a run took. Nodes of step 7, and the tensors that they write
 The optimizer derives the names of its nodes from these names, so that a kernel's step is known.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

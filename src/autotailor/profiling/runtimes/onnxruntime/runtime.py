@@ -1,7 +1,5 @@
 """The runtime ``onnxruntime``: ONNX Runtime on processors, with all graph optimizations."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Finds the compiled programs for devices where ``make runner``, ``make serve`` or ``autotailor runner`` leave them."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -21,8 +21,6 @@ Example::
 The compiled runner prints the same JSON lines as ``loop.py``, so that ``Session`` reads the lines of both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """PyTorch on a board, for instance a Jetson: two files of autotailor run with the board's own Python and PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The runtime ``torch``: eager PyTorch, where every operator is a separate call, on the processor or with CUDA."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, ClassVar
 

@@ -7,8 +7,6 @@ Example::
                ["t1", "torch.relu", [{"tensor": "t0"}], {}]]}
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ still have, lack the service ``exec:``. Their ``shell:`` runs a script in a term
 script's output is sent in base64 or hexadecimal digits, between two marks.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

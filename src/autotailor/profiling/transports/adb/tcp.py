@@ -1,7 +1,5 @@
 """A TCP transport for adb-shell that sends whole buffers at once and notices a closed peer."""
 
-from __future__ import annotations
-
 import os
 import socket
 import tempfile

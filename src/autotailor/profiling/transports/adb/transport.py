@@ -1,7 +1,5 @@
 """The transport ``adb``: devices that run an ADB daemon, over the network or USB, without the program ``adb``."""
 
-from __future__ import annotations
-
 import io
 import logging
 import secrets

@@ -1,7 +1,5 @@
 """Devices on USB: choosing one of several, and the errors for a device that cannot be reached."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

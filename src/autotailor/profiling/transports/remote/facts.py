@@ -1,7 +1,5 @@
 """What a device says about its hardware, as facts of the fingerprint."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

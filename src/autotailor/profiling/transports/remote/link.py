@@ -1,7 +1,5 @@
 """The interface of a connection to a remote device: what every protocol (ADB, SSH) must be able to do."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ A lock on this computer shows neither that two addresses belong to one device, n
 the device. The folders on the device show both: each run makes one, named after the run's computer, user and process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -3,8 +3,6 @@
 Each script may be repeated after a lost connection: running it twice has the same effect as running it once.
 """
 
-from __future__ import annotations
-
 from shlex import quote
 
 USABLE = """

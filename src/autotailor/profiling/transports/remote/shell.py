@@ -1,7 +1,5 @@
 """Runs short scripts on a device whose link may break. An action that fails for a moment is tried again."""
 
-from __future__ import annotations
-
 import logging
 import re
 import secrets

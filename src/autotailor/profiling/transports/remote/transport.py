@@ -5,8 +5,6 @@ again, each time from the byte that it has reached. So a connection that is lost
 off, costs one look and never a line of output.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import secrets

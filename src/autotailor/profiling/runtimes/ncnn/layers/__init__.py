@@ -3,8 +3,6 @@
 A new kind of operator is one small function with ``@writes(kind)``. Importing this package registers all functions.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 

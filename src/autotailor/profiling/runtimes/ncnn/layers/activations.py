@@ -1,7 +1,5 @@
 """Activations in ncnn: layers of their own, or activation_type (9) and activation_params (10) of a fused layer."""
 
-from __future__ import annotations
-
 import math
 
 from autotailor.ir.feature import Attributes, Follower, OperatorFeature

@@ -1,7 +1,5 @@
 """Elementwise arithmetic."""
 
-from __future__ import annotations
-
 import math
 
 from autotailor.ir.feature import OperatorFeature, Shape

@@ -1,7 +1,5 @@
 """Convolutions and pooling: operators with a sliding window."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

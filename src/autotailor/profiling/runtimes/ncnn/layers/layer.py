@@ -5,8 +5,6 @@ Example: ``Conv`` 64 -> 64, 3x3, pads 1, with a bias and a fused Relu is::
     Convolution 0=64 1=3 11=3 12=1 13=1 14=1 2=1 3=1 4=1 5=1 6=36864 9=1
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Normalisations that are not folded into the weights of the operator before them."""
 
-from __future__ import annotations
-
 import math
 
 from autotailor.ir.feature import OperatorFeature

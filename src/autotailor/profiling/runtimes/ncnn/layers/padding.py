@@ -1,7 +1,5 @@
 """Pad and Slice: they add a margin to an image, and cut out ranges."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from autotailor.ir.feature import OperatorFeature

@@ -1,7 +1,5 @@
 """Products with matrices, and attention."""
 
-from __future__ import annotations
-
 import math
 
 from autotailor.ir.feature import OPERANDS, OperatorFeature

@@ -1,7 +1,5 @@
 """Reductions over axes of an activation."""
 
-from __future__ import annotations
-
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes.ncnn.layers.layer import Fragment, Layer, alone, chain, ncnn_shape, writes

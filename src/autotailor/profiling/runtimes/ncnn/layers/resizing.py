@@ -1,7 +1,5 @@
 """Resize and DepthToSpace, which change the number of an image's pixels."""
 
-from __future__ import annotations
-
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.errors import ProfilingError
 from autotailor.profiling.runtimes.ncnn.layers.layer import Layer, alone, writes

@@ -3,8 +3,6 @@
 Axes are numbered as in ncnn: without the batch, and the outermost axis first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from autotailor.ir.feature import OperatorFeature, Shape
