@@ -1,7 +1,5 @@
 """SuperNets in which every atom is a variable of its own, also atoms that templates would couple or never touch."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import onnx

@@ -1,7 +1,5 @@
 """Networks that no template was written for: running concatenations, sums of three paths, paths side by side."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

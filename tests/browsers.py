@@ -1,7 +1,5 @@
 """Chromium for tests of pages, and pages that may not use a network."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

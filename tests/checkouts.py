@@ -1,7 +1,5 @@
 """A checkout in which a stranger works: the repository's own files, with less of everything in the configuration."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Small C++ programs of tests, which ask a header."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

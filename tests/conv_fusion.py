@@ -1,7 +1,5 @@
 """Fusion rules that tests of fused operators and of metrics share."""
 
-from __future__ import annotations
-
 from autotailor.ir.fusion.rules import FusionRules
 
 CONV_RULES = FusionRules(

@@ -5,8 +5,6 @@ are replaced: ``apt-get install`` only simulates, and looks whether the packages
 --owner`` make folders.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -8,8 +8,6 @@ A mark is an HTML comment on the line above a fence. It says how a block is chec
     <!-- printed by the block above -->          a text block, each line of which the block above prints
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ An operator whose tensors lie on two devices fails as it would on a GPU. What ne
 gradients are zeros, each number that is read is 0.5, and autocast does nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

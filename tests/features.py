@@ -1,7 +1,5 @@
 """Small operators of many kinds, as features that runtimes measure."""
 
-from __future__ import annotations
-
 from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
 
 IMAGE, NARROW, TOKENS = (1, 32, 8, 8), (1, 32, 1, 1), (1, 9, 32)

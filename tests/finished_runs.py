@@ -1,7 +1,5 @@
 """A finished run of the default network, made in seconds: real artifacts, with invented latencies and accuracies."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Fleets of invented runs in small spaces, whose best SubNets can be found by trying all of them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

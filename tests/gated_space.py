@@ -1,7 +1,5 @@
 """A space whose depth gates the variables of two blocks, and all its SubNets."""
 
-from __future__ import annotations
-
 import itertools
 
 from autotailor.ir.space.gate import Gate

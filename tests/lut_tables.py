@@ -1,7 +1,5 @@
 """A device, a table of two operators and one record of it, which tests of tables and stores share."""
 
-from __future__ import annotations
-
 import math
 
 from autotailor.ir.feature import OperatorFeature

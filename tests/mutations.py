@@ -1,7 +1,5 @@
 """ONNX files that no exporter writes: random bytes, files cut off, changed bytes, and changed fields."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import onnx

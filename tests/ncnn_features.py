@@ -1,7 +1,5 @@
 """Operators whose ncnn layers are written by hand, in addition to those of ``features.py``, for tests of ncnn."""
 
-from __future__ import annotations
-
 from autotailor.ir.feature import OperatorFeature, freeze_attributes
 
 IMAGE, TOKENS, VOLUME = (1, 8, 6, 7), (1, 5, 8), (1, 2, 8, 6, 7)

@@ -1,7 +1,5 @@
 """Small networks that the tests share; their gains, shifts and statistics are drawn at order 1."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """Small networks as ONNX text: tests of the compiler state a model as the nodes between its image and its logits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

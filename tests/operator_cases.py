@@ -1,7 +1,5 @@
 """One operator between two layers whose widths change: deduced shapes, and numbers of all forms of a SubNet."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A teacher that knows the classes of ``tiny_data``."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

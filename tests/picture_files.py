@@ -1,7 +1,5 @@
 """Picture files of every kind, written by Pillow or byte by byte."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path

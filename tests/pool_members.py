@@ -1,7 +1,5 @@
 """Networks whose SubNets become members of pools, for the tests of the rule ``pool``."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from pathlib import Path

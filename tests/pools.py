@@ -4,8 +4,6 @@ The members take slices of the same two tensors, with scales and biases of their
 NumPy what a member must return.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

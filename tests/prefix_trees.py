@@ -1,7 +1,5 @@
 """Trees of prefixes for tests: what a plan costs, and the least that any order of runs with any kept tensors costs."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, combinations, count, product

@@ -1,7 +1,5 @@
 """Compares compiled networks with onnxruntime, which computes the reference from the original file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

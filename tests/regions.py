@@ -1,7 +1,5 @@
 """What lies outside of a region of a weight, which steps on the region leave as it is."""
 
-from __future__ import annotations
-
 import torch
 
 from autotailor.ir.execution.weight_plan import Region, view

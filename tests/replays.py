@@ -1,7 +1,5 @@
 """Members for replays, which have no networks, and inferences that a replay hears of."""
 
-from __future__ import annotations
-
 import math
 
 from autotailor.serving.files import Member

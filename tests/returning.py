@@ -1,7 +1,5 @@
 """Networks that return maps, or several tensors: segmentation, a detector's raw heads, and a U-Net; random weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

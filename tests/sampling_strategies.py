@@ -1,7 +1,5 @@
 """Sampling strategies over the space of a compiled network."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import autotailor

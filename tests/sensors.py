@@ -1,7 +1,5 @@
 """Copies of sysfs with sensors of energy, and what is found and read in them through a transport."""
 
-from __future__ import annotations
-
 from pathlib import Path, PurePosixPath
 
 from autotailor.profiling import DeviceConfig

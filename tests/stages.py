@@ -1,7 +1,5 @@
 """The rules of a whole run of the embedded network."""
 
-from __future__ import annotations
-
 from autotailor import stages
 
 ELSEWHERE = {"moments", "polish", "train_pool", "make_pool", "compare", "fleet"}

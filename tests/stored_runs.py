@@ -1,7 +1,5 @@
 """Runs that a store of MLflow holds."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

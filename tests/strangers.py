@@ -4,8 +4,6 @@ No embedded network or data set is used. The pictures are scikit-learn's handwri
 a size of its own, written by Pillow as JPEG files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What tests let several processes do together; the same functions with one process give what is expected."""
 
-from __future__ import annotations
-
 import copy
 import math
 import os

@@ -1,7 +1,5 @@
 """Graphs of the IR from ONNX text."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

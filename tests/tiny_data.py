@@ -1,7 +1,5 @@
 """A tiny dataset in memory for the tests of training and sensitivity: five classes of bright squares in noise."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs a function in several processes that can train together, for tests."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle

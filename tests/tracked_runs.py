@@ -1,7 +1,5 @@
 """Small runs of the whole pipeline that are recorded on an MLflow server, and what must stand there once."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

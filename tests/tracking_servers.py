@@ -1,7 +1,5 @@
 """PostgreSQL and an MLflow server of their own for tests, on loopback, in a temporary folder."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

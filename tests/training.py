@@ -1,7 +1,5 @@
 """What tests of training share: a small network, its configuration, and comparisons of weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -1,7 +1,5 @@
 """Blocks that are found behind a stem of eight channels."""
 
-from __future__ import annotations
-
 import numpy.typing as npt
 
 from autotailor.ir.blocks.block import Block

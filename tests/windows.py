@@ -1,7 +1,5 @@
 """A network that ncnn cannot run, because windows of the image take the place of the batch (as in Swin)."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """A server elsewhere for tests of the relay: it says what it was asked, and can be slow."""
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

@@ -1,7 +1,5 @@
 """Checks of a compiled classifier against onnxruntime and the network that it came from."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import tempfile

@@ -1,7 +1,5 @@
 """Classifiers for the compiler, with all at order 1 that a fresh initialisation leaves at 0 or 1."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The whole pipeline in a small space with little training: minutes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

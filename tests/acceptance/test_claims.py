@@ -1,7 +1,5 @@
 """Every layer that ncnn runs in a converted SubNet is claimed by exactly one LUT operator, and can be measured."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Against a phone that misbehaves the pipeline ends as well, or says why it does n
 operator is measured twice.
 """
 
-from __future__ import annotations
-
 import shutil
 import socket
 import threading

@@ -4,8 +4,6 @@ The second network is the first one with a smaller space, so that it has no oper
 phone over ADB (aarch64, under QEMU).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 ``benchmarks/networks.py`` runs the same checks, network after network, and prints a table.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from acceptance import checks, classifiers

@@ -1,7 +1,5 @@
 """From a trained network to a pool that runs on a phone (aarch64, under QEMU), by the commands of the guide."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The whole pipeline on this computer with each runtime."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -3,8 +3,6 @@
 The reference reads the exported ONNX of a SubNet: shapes by ONNX's own inference, groups by a fusion written here.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Mapping

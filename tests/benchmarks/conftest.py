@@ -1,7 +1,5 @@
 """One model and seed of ``benchmarks/fronts.py`` in memory: a small trained SuperNet on tiny data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path

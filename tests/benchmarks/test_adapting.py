@@ -1,7 +1,5 @@
 """The replay of ``runtime.py``: what controllers get, and how they are judged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Predictors of ``benchmarks/latency_predictor.py``: the table's predictions with the bias that runs learn."""
 
-from __future__ import annotations
-
 import numpy as np
 from predictors.alternatives import with_forecast
 

@@ -1,7 +1,5 @@
 """What benchmarks/gpu/bundle.sh packs for a machine that has PyTorch and no internet."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What each method trains, and with how many images."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

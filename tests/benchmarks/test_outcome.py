@@ -1,7 +1,5 @@
 """The file of an outcome."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Parts are trained once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Predictors of ``benchmarks/accuracy_predictor.py``: what learning from losses beside right answers changes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

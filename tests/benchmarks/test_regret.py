@@ -1,7 +1,5 @@
 """``benchmarks/regret.py``: which rivals a budget gets, and what is said of the chosen SubNet."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Divisions of base images for ``benchmarks/accuracy_coverage.py``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Networks sliced by importance."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from controls.slicing import flops, narrowest, sliced

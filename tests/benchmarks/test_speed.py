@@ -1,7 +1,5 @@
 """Networks that are as fast as a polished SubNet, measured on this machine."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

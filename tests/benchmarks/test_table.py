@@ -1,7 +1,5 @@
 """The table: paired differences, and the cost of training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

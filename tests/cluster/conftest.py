@@ -1,7 +1,5 @@
 """One cluster for all tests of a file; without Slurm's programs the tests are skipped, and say what mends that."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager

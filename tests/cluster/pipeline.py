@@ -1,7 +1,5 @@
 """Runs of the pipeline, as small as they can be, on this machine and through Slurm."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -10,8 +10,6 @@ machine: each has a name, a port and a daemon of its own. They promise more than
 that are sized for a real cluster (``conf/cluster/slurm.yaml``).
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import getpass

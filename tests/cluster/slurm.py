@@ -1,7 +1,5 @@
 """A running cluster as tests use it: its environment, its jobs, its licences, and a node that fails."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import signal

@@ -3,8 +3,6 @@
 Each of them goes on from its checkpoint, and ends with the weights of a training that nobody has killed.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

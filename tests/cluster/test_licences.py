@@ -1,7 +1,5 @@
 """Two runs want to measure on one device."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

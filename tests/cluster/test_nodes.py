@@ -1,7 +1,5 @@
 """One training on two nodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

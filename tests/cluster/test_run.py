@@ -1,7 +1,5 @@
 """A whole run whose rules are jobs of Slurm."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The servers themselves: nothing of them outlives the tests."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -7,8 +7,6 @@ Then ``snakemake --config device=android 'overrides=["device.address=127.0.0.1:5
 with the HOME that it prints, and a ``device.folder``.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

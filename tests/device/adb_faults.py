@@ -1,7 +1,5 @@
 """Ways in which a device misbehaves."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Messages and keys of the ADB protocol, from its description in AOSP (packages/modules/adb, protocol.txt)."""
 
-from __future__ import annotations
-
 import base64
 import socket
 import struct

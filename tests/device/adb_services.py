@@ -1,7 +1,5 @@
 """What a device does for its clients: commands and files, in a folder that stands for its file system."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """Devices for tests: an ADB daemon, an SSH server, and how to reach them."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from collections.abc import Callable, Iterator

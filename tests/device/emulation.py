@@ -1,7 +1,5 @@
 """Devices with another processor than this computer's: their programs run under QEMU."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The compiled runner for tests. It takes minutes to build, so the suite does not build it: ``make runner`` does."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

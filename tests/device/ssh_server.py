@@ -1,7 +1,5 @@
 """A real OpenSSH server on the loopback interface, as a process of this user, with keys of its own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The transport adb against the daemon, when all goes well; and Debian's own adb against the same daemon."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

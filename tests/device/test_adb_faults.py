@@ -1,7 +1,5 @@
 """What can go wrong with a phone, and that nothing is lost by it."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A Linux board's older ADB daemon: no ``exec:``, messages of 4 kB with checksums, a terminal behind ``shell:``."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

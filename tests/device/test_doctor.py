@@ -1,7 +1,5 @@
 """The doctor on remote devices: an ADB daemon and an OpenSSH server."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Commands and lines that never end: ended after their time on every kind of device, and no memory is filled."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

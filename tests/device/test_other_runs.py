@@ -1,7 +1,5 @@
 """One device serves one run at a time, however it is addressed and whoever asks; what a run left unread stays there."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

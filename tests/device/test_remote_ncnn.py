@@ -1,7 +1,5 @@
 """ncnn's operators and networks on devices: the compiled runner over adb and ssh, and nothing lost whatever happens."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """PyTorch on a board over SSH: its own interpreter runs our two files."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The transport ssh against a real OpenSSH server."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

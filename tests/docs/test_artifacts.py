@@ -1,7 +1,5 @@
 """The page of artifacts names every file that a rule writes, and the columns that tables have."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

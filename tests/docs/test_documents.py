@@ -1,7 +1,5 @@
 """README.md and ``docs`` say what is so: each command block is run, planned, composed, or says why not."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os

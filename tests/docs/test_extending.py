@@ -1,7 +1,5 @@
 """The examples of docs/extending are run as they stand on their pages, and what they register is used."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

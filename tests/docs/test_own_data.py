@@ -1,7 +1,5 @@
 """The example of the guide to own data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

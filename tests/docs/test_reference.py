@@ -1,7 +1,5 @@
 """The generated pages of the reference, and the schemas for editors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The site builds strictly, its equations are MathML, and a reader's browser fetches nothing from elsewhere."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every message that the troubleshooting page quotes is still one that the package or the workflow can say."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The runner's build: a binary is kept for other checkouts under the hash of what it is made from."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 from pathlib import Path

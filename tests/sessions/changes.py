@@ -6,8 +6,6 @@ that stand in strings; all code of the package and the workflow where Python is 
 programs are. So does what lies beside the tests and is not Python. Changes of comments and docstrings break nothing.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ depend on in this repository. Another ``--resume`` of the same code leaves these
 ``rm -r build/test-full``, begins anew.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ A test that skips says ``WHAT is missing: REMEDY``: the summary prints what stan
 tests it costs, and the remedy behind it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a change can break is told from a commit, imports, and what tests name and start."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

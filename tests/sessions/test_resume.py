@@ -1,7 +1,5 @@
 """A run of the tests that was killed goes on behind the tests that passed; skips say what mends them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The quick tier leaves out what is listed as slow, and nothing that a change can break."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

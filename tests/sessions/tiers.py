@@ -6,8 +6,6 @@ those that depend on the fewest files. A whole pipeline depends on everything, a
 and is left to ``make test-all`` is listed at the end of the run. Where the change cannot be told, everything runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

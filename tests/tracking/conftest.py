@@ -1,7 +1,5 @@
 """A pipeline that was recorded on a server, once for all tests of this folder."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

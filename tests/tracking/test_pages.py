@@ -1,7 +1,5 @@
 """MLflow's pages in Chromium: what opens first, a filter, two runs side by side, a registered model."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A whole pipeline on an MLflow server with PostgreSQL: what a client of the server finds."""
 
-from __future__ import annotations
-
 import json
 
 import mlflow

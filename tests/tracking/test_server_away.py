@@ -3,8 +3,6 @@
 No test asserts a time: a run that ends while its server is away has not waited for it.
 """
 
-from __future__ import annotations
-
 import signal
 
 import pytest

@@ -1,7 +1,5 @@
 """Small data and a small network in training, which tests of training and of accuracy share."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The model and the data cannot contradict each other in silence."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

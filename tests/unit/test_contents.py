@@ -1,7 +1,5 @@
 """The content of a model file is that of its weights too, wherever the weights that compiling reads lie."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

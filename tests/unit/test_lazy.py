@@ -1,7 +1,5 @@
 """Names that a package imports on first use."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

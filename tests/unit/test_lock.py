@@ -1,7 +1,5 @@
 """A lock names its holder, and is free once the holder's process has ended for any reason."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Logs of rules: every message is in the file."""
 
-from __future__ import annotations
-
 import logging
 import os
 from pathlib import Path

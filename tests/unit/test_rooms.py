@@ -1,7 +1,5 @@
 """The order of the house: imports point one way, rooms stay small, and folders say what prefixes would."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

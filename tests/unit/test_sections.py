@@ -1,7 +1,5 @@
 """Sections of the configuration: what is read, what is refused by name, and what the schema says of it."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import field, replace
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The descriptions of the stages, held against the workflow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What commands, packages and rules import before they need it; every import of these costs the user seconds."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

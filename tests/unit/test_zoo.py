@@ -1,7 +1,5 @@
 """What the networks of this package have in common: weights by seed, and refused arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A rule by hand: what its script is given is what Snakemake gives it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The rule ``compile`` refuses what no training can mend, before it writes anything."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a run shows, on a terminal and in a pipe, from the events of Snakemake and the records of its rules."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

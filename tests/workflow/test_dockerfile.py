@@ -1,7 +1,5 @@
 """The Dockerfile: what a look at it tells, and its steps executed without Docker (``dockerfile.py``)."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

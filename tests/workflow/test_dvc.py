@@ -1,7 +1,5 @@
 """DVC: what one clone pushes to a remote, another clone pulls, and has nothing to do."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

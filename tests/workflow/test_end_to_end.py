@@ -1,7 +1,5 @@
 """The whole pipeline on the second default network, small: every rule runs for real once, with augmented images."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

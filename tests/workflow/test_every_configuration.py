@@ -1,7 +1,5 @@
 """Every network of conf/model on every device of conf/device is planned by real Snakemake."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import re

@@ -1,7 +1,5 @@
 """A network that its device cannot run ends the run before anything is trained."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a run asks before its first rule: troubles that a person can mend end it with one sentence."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

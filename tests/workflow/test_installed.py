@@ -1,7 +1,5 @@
 """``pip install .`` into a new environment, then ``autotailor new`` and ``autotailor run``, without the clone."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Plain `snakemake`, killed: the next one goes on, without `--unlock` and without the launcher."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The launcher, which waits for another run in the same directory."""
 
-from __future__ import annotations
-
 import fcntl
 import signal
 import subprocess

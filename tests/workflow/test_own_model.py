@@ -1,7 +1,5 @@
 """A stranger's network and pictures, by the README's commands word for word, down to verified exports and a report."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Blanks, umlauts and quotes in the paths of the environment, the project, the network and the pictures."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The common part of the rules' scripts: how a rule ends that a signal interrupts, or that fails."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Iterator

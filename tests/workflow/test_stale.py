@@ -1,7 +1,5 @@
 """What a change of code or content reruns, in real Snakemake, dry: all of it that counts, and no more."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

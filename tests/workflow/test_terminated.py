@@ -1,7 +1,5 @@
 """A rule that trains and is ended by SIGTERM, as batch systems end a job, goes on at the same step."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

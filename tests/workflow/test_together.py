@@ -1,7 +1,5 @@
 """A rule that trains in two processes: a killed one is named, and the next run goes on; SIGTERM stops both alike."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

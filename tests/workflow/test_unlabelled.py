@@ -1,7 +1,5 @@
 """A trained network and a folder of pictures without labels, by two commands, down to verified exports and a report."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

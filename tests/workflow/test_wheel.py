@@ -1,7 +1,5 @@
 """The wheel holds what a run needs, once, and says the same of each rule's code as the clone."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The server under test: this computer's; in sweeps also that for aarch64 under QEMU, and one with sanitizers."""
 
-from __future__ import annotations
-
 import pytest
 
 from served import serve_command

@@ -5,8 +5,6 @@ level mu, mu accuracy - (1 - mu) energy is largest for the third above 5/6, for 
 between them.
 """
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The choice: what it was when there were two engines, what a loop over all members finds, and its rules one by one."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The server's chooser follows the quota in the machine's files before an inference has run under it."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The cores of the server's threads: inferences on those of the measurements, preparation on all."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A pool that runs in C++: what members compute, switches, memory, settings."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from dataclasses import replace

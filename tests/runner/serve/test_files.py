@@ -1,7 +1,5 @@
 """Pools on disk as the server reads them: gathered weights against NumPy, damaged and foreign pools."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The server against its clients: two at once, gone ones, malformed and huge frames."""
 
-from __future__ import annotations
-
 import json
 import re
 import resource

@@ -1,7 +1,5 @@
 """The second half of docs/guides/pool.md: its commands, its client, its CMake file."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """The C interface of a pool: the example of the documentation, threads, errors."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import subprocess

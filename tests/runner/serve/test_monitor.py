@@ -1,7 +1,5 @@
 """The monitor: slowdowns, quantiles, steps of the load, the forecast, and how often it may learn."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

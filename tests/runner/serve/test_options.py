@@ -1,7 +1,5 @@
 """The command line of the server: what it says of options, before it opens a pool."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

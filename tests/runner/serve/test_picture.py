@@ -1,7 +1,5 @@
 """Pictures at another size equal those that the data are loaded with."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A pool that takes another one's place while the server answers."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What the server reads of a machine, from trees of files that stand for machines with sensors."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path

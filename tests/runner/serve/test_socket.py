@@ -1,7 +1,5 @@
 """The server's Unix socket: its owner's, one server's at a time, and no obstacle after a crash."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import socket

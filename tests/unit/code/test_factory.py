@@ -1,7 +1,5 @@
 """The code of the workflow's rules, held against what a real interpreter imports."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """How commands answer."""
 
-from __future__ import annotations
-
 import argparse
 import os
 

@@ -1,7 +1,5 @@
 """``python -m autotailor export``."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

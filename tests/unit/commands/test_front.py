@@ -1,7 +1,5 @@
 """``python -m autotailor front``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

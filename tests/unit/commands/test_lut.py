@@ -1,7 +1,5 @@
 """``python -m autotailor lut``: tables go from one store into another."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A leading ``~`` is the home folder, wherever a person names a path."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``python -m autotailor predict``."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """``autotailor run``: what is started, and what is refused before anything starts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

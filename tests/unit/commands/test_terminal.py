@@ -1,7 +1,5 @@
 """What commands print steers no terminal, whoever has made the names in it."""
 
-from __future__ import annotations
-
 import ast
 import io
 from pathlib import Path

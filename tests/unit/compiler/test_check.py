@@ -1,7 +1,5 @@
 """The last look at a compiled network: what its weights, its shapes and its results say against it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

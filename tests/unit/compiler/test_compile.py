@@ -1,7 +1,5 @@
 """Files and modules as a whole: what compiles computes the same, what does not is refused by name."""
 
-from __future__ import annotations
-
 import io
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """Broken and strange files: a clear error, or a SuperNet that equals the original; never anything else."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

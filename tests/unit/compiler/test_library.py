@@ -1,7 +1,5 @@
 """Calls of other libraries: what they raise names the step, and what they log stays out of the terminal."""
 
-from __future__ import annotations
-
 import logging
 
 import onnx

@@ -1,7 +1,5 @@
 """Every form in which a file may state a network ends in one; what cannot be brought into it is refused."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from pathlib import Path

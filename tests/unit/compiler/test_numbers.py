@@ -1,7 +1,5 @@
 """Operators of a compiled network against ONNX Runtime: rules that compute other numbers are named, rounding is not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

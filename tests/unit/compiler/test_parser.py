@@ -1,7 +1,5 @@
 """Normalised ONNX becomes a graph: names, weights, attributes, and the row of logits."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx_ir as ir
 import pytest

@@ -1,7 +1,5 @@
 """Networks that return maps or several tensors: compiled, sliced, exported, and the same in all runtimes."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A module is compared with its export, so that a branch on the values of an image is not lost without a word."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Names of accelerators, and which of them this machine has."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Compiled networks: the same logits, the same parameters, and a clear error where nothing can be compiled."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """Processes that train together are started, and what becomes of one of them is said in one sentence."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Which errors say that an accelerator's memory is exhausted."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Modules and batches on the device that computes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Work side by side and in turn."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

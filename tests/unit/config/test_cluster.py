@@ -1,7 +1,5 @@
 """What the jobs of each rule ask of a cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

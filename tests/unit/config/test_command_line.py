@@ -1,7 +1,5 @@
 """What ``snakemake --config`` takes."""
 
-from __future__ import annotations
-
 import pytest
 
 from autotailor.config import CommandLine, ConfigError

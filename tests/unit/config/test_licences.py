@@ -1,7 +1,5 @@
 """Slurm is asked for the licences of devices before any job."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The teacher and the loss that a configuration names are tried before the first rule, with nothing fetched."""
 
-from __future__ import annotations
-
 import sys
 import types
 from pathlib import Path

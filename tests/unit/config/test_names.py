@@ -1,7 +1,5 @@
 """A folder of the user's, with autotailor's own behind it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

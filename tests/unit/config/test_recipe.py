@@ -1,7 +1,5 @@
 """Recipes scale what is trained and evaluated, and leave what the user names; the default one changes nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The configuration of a run as one typed object, and what it refuses in the words of its user."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Iterator

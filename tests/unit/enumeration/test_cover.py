@@ -1,7 +1,5 @@
 """SubNets that together hold every operator."""
 
-from __future__ import annotations
-
 import random
 
 import autotailor

@@ -1,7 +1,5 @@
 """Accuracy of exported files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import onnx

@@ -1,7 +1,5 @@
 """Exported files: verified, verifiable by hand, and refused when they are wrong."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What tests of training share: one thread, whatever the test before has left, and trainings that are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Augmented and mixed images in all kinds of training: the same bits again, and labels that are shares."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Callable

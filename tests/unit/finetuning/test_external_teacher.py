@@ -1,7 +1,5 @@
 """Another network as teacher: how it is loaded and normalised, what is refused, and that it teaches."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Callable

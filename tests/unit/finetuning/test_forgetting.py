@@ -1,7 +1,5 @@
 """A trained network keeps its accuracy while it learns to share its weights; what is said where it does not."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Layers of a network by its graph, and the learning rates that follow."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

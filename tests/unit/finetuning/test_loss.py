@@ -1,7 +1,5 @@
 """A loss of the user's: what it is given, and what is refused before training."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Accuracies during training: what is measured and when, where it is told, and that it changes nothing."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Pretraining: it learns, resumes in the same bits, and refuses what does not fit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

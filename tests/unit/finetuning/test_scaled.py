@@ -1,7 +1,5 @@
 """Uniformly scaled networks, trained alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

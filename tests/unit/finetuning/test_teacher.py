@@ -1,7 +1,5 @@
 """A network that does not know the user's data is questioned before it teaches, and the cause is named."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from pathlib import Path

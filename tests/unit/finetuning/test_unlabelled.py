@@ -1,7 +1,5 @@
 """Without labels the original network teaches alone."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from pathlib import Path

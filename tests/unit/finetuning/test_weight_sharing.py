@@ -1,7 +1,5 @@
 """Weight-shared finetuning: what it trains, reports and reproduces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A network that tests of the IR share."""
 
-from __future__ import annotations
-
 import pytest
 
 import autotailor

@@ -1,7 +1,5 @@
 """Random classifiers of supported operators, as ONNX models, for Hypothesis."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

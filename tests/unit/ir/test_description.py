@@ -1,7 +1,5 @@
 """What space.json says is what the SuperNet is."""
 
-from __future__ import annotations
-
 import json
 
 import autotailor

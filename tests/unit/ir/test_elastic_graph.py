@@ -1,7 +1,5 @@
 """An elastic graph: what a SubNet keeps of it, against the network without the removed blocks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

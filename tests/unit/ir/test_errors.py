@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from autotailor.ir.errors import GraphError, printable, printable_value
 
 

@@ -1,7 +1,5 @@
 """Features: their JSON is their identity."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Attributes that hold for every batch and every size, against running the images one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Graphs: what they refuse, who reads what, and where all paths meet."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

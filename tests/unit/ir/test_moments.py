@@ -1,7 +1,5 @@
 """Slices in closed form: B is the least-squares answer, the largest SubNet stays, and every SubNet follows from B."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Propagation: which sizes are one dimension, which stay as they are, and why."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import pytest

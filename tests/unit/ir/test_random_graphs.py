@@ -1,7 +1,5 @@
 """Random classifiers and random assignments: every form of every SubNet says the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

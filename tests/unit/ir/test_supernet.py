@@ -1,7 +1,5 @@
 """SuperNets: every form of a SubNet computes the same, and what is deduced is what onnxruntime finds."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

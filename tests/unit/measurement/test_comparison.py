@@ -1,7 +1,5 @@
 """The comparison with uniformly scaled networks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

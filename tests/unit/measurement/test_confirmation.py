@@ -1,7 +1,5 @@
 """Candidates that are measured before they are polished, on a device whose latencies are made up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The accuracy that polished SubNets had before."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

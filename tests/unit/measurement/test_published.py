@@ -1,7 +1,5 @@
 """What MLflow is told of the exported SubNets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What of ``summary.csv`` is measured on a device."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

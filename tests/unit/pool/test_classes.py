@@ -1,7 +1,5 @@
 """Latency by class of operator."""
 
-from __future__ import annotations
-
 import pytest
 
 from autotailor.ir.feature import OperatorFeature, freeze_attributes

@@ -1,7 +1,5 @@
 """The section ``pool``."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The shared file holds what members take, once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

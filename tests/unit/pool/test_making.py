@@ -1,7 +1,5 @@
 """The stage: members are chosen, exported, and described by what the run knows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

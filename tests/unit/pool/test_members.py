@@ -1,7 +1,5 @@
 """The members of a pool, against all pools there are."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plans: what is found as a slice is what PyTorch's indexing takes of the SuperNet's tensors."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pieces of a ``.bin``, as ncnn reads them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A pool's place: one process at a time takes it, and a killed one leaves a whole pool."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Members for a load: what a server's status says, the front under it, and the pool with more members."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

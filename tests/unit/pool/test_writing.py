@@ -1,7 +1,5 @@
 """Pools of real SubNets: written, verified against the SuperNet, refused where they are wrong."""
 
-from __future__ import annotations
-
 import json
 import socket
 from dataclasses import replace

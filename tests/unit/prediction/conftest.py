@@ -1,7 +1,5 @@
 """A made-up world: SubNets of a small ResNet whose true accuracies are known, and images that answer for them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

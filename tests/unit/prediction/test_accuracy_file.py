@@ -1,7 +1,5 @@
 """``accuracy.json``: terms, and what the standard errors follow from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

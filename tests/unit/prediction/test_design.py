@@ -1,7 +1,5 @@
 """Which SubNets are evaluated first."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

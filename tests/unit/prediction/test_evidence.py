@@ -1,7 +1,5 @@
 """Prior variances by marginal likelihood."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

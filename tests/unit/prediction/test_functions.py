@@ -1,7 +1,5 @@
 """Functions of SubNets, and what they may couple."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

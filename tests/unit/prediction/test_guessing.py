@@ -1,7 +1,5 @@
 """SubNets that only guess: an upper bound is known of them, and the model believes no more of them than this."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """SubNets that training favours."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The model as a whole, in a world whose truth is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Evaluations along the front."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Runtimes and transports by name: an unknown name, and what makes none, are refused with what was expected."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Progress bars where there is no terminal."""
 
-from __future__ import annotations
-
 import pytest
 
 from autotailor.progress.bars import track

@@ -1,7 +1,5 @@
 """Records of running rules."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What ``status`` says of runs that work, are done, failed, were stopped or killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

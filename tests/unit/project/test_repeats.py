@@ -1,7 +1,5 @@
 """Signals that reach a process twice at once."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Temporary folders of killed processes go with the next start; those of living ones stay."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

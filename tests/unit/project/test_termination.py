@@ -1,7 +1,5 @@
 """Signals to the process that runs a workflow reach the rules among its descendants, each of them once."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal

@@ -1,7 +1,5 @@
 """Synthetic artifacts for the tests of the report."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable

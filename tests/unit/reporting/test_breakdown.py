@@ -1,7 +1,5 @@
 """Where the time goes, against sums that are worked out one row at a time."""
 
-from __future__ import annotations
-
 import csv
 from collections import defaultdict
 

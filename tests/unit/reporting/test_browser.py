@@ -1,7 +1,5 @@
 """The report in a real browser, without a network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where SubNets spend their time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Derived numbers, each against one worked out by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the script of the report knows of each SubNet."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

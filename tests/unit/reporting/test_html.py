@@ -1,7 +1,5 @@
 """Every number that the report shows is in an artifact."""
 
-from __future__ import annotations
-
 import dataclasses
 import html.parser
 import json

@@ -1,7 +1,5 @@
 """Where pictures have no labels, a person reads of agreement, and nowhere of accuracy."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """The answer of a run in one sentence, each case against the words that a person should read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The steps that led to an export: which there are, what they say, and which numbers stand behind them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The SubNet of one more budget: what the run has measured and polished is used again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

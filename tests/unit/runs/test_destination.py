@@ -1,7 +1,5 @@
 """The folder of an export is new, or one in which the same export was interrupted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

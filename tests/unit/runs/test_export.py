@@ -1,7 +1,5 @@
 """One more export from a finished run, without its device."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A run whose artifacts do not belong together answers nothing."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where the standard errors of a run's metrics come from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The way to a device is not in a run's files, and another device is refused before any work."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Predictions of a finished run, against its tables read by hand."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """SubNets are found by every name that a run gives them, and those of other spaces are refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Synthetic spaces and metrics for the tests of the search."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The best SubNet at each budget."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

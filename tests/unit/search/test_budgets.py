@@ -1,7 +1,5 @@
 """Budgets of latency: how they are spread, stated, refused and written."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

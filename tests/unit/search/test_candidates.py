@@ -1,7 +1,5 @@
 """Candidates of a budget."""
 
-from __future__ import annotations
-
 import pytest
 
 from autotailor.ir.space.subnet import largest, smallest, stack

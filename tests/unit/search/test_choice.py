@@ -1,7 +1,5 @@
 """The choice among the candidates of all budgets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The configuration of the search."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

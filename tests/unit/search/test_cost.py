@@ -1,7 +1,5 @@
 """A search that minimises another metric than latency: names of columns, units of budgets, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

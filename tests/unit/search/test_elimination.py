@@ -1,7 +1,5 @@
 """The exact front equals brute force, on drawn spaces."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

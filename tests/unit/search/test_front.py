@@ -1,7 +1,5 @@
 """Fronts: what they hold, and how they are written and thinned."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import replace

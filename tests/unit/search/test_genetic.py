@@ -1,7 +1,5 @@
 """The genetic search against what it begins with, and equal SubNets among individuals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Metrics that budgets limit beside the cost."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

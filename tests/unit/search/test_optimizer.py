@@ -1,7 +1,5 @@
 """The search as a whole."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Evaluations of SubNets beside the single modifications."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

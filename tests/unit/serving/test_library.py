@@ -1,7 +1,5 @@
 """The library that runs pools: where it is looked for, and what is said where it is missing or another version's."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

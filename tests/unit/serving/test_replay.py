@@ -1,7 +1,5 @@
 """Replays: the time of a recording, the quota that it says, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A pool that runs within this process: what it answers, settings, and what is refused."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Which store is recorded to, and what waits while a server does not answer."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """A store that was moved."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from autotailor.tracking.store import Store

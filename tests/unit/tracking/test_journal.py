@@ -1,7 +1,5 @@
 """What a rule writes of itself, without MLflow."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Keys that MLflow refuses are mapped to keys that it takes."""
 
-from __future__ import annotations
-
 import re
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Exported SubNets become models of MLflow that load, and versions that are registered once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

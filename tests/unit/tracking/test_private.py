@@ -1,7 +1,5 @@
 """What identifies a person or a machine is told to nobody, and nothing is sent to the makers of tools."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

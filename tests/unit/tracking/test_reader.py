@@ -1,7 +1,5 @@
 """Journals are read into the store: what MLflow refuses, what fails for a moment, what was read before."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Recorders write journals into the store, side by side and whatever the store does."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """The machine's metrics in the journal of a rule."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

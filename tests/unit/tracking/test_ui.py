@@ -1,7 +1,5 @@
 """The pages of a store, and that nothing is sent to MLflow's makers."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """ElasticViT, which timm lacks: its attention against timm's with the same weights, and its published stages."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from timm.models.levit import Attention as LevitAttention

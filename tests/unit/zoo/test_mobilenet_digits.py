@@ -1,7 +1,5 @@
 """The small MobileNet."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from autotailor import zoo

@@ -1,7 +1,5 @@
 """MobileNetV3 and ProxylessNAS, which timm lacks, against timm's own building blocks with the same weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The weights of the package belong to the network that ``make run`` tailors, and are those of a trained one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from autotailor import config, data

@@ -1,7 +1,5 @@
 """The small vision transformer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

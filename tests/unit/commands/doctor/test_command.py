@@ -1,7 +1,5 @@
 """``python -m autotailor doctor``: its exit codes and arguments."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

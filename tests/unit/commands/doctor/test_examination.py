@@ -1,7 +1,5 @@
 """The examination of this machine, line by line, and of a device that another process uses."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """``python -m autotailor inspect``: what it prints, and what it says of bad input."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``inspect SOURCE --data FOLDER --yaml``: one file that holds the network, the pictures and nothing to fill in."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """What ``inspect`` says of variables that a network almost has."""
 
-from __future__ import annotations
-
 import pytest
 from tests import networks
 from torch import nn

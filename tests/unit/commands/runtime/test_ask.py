@@ -1,7 +1,5 @@
 """``autotailor runtime serve``, ``status``, ``infer`` and ``stop``, as processes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

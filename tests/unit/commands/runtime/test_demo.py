@@ -1,7 +1,5 @@
 """``autotailor runtime demo``, as a person runs it, and its page in Chromium."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``autotailor runtime serve --device`` on this computer, and what is refused before anything is sent."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

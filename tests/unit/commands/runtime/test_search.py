@@ -1,7 +1,5 @@
 """``autotailor runtime search``: from a load under which nothing fits to a server that meets its deadline again."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Signals that end a command in order."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Constants that a file makes out of nothing: their size is known before they are computed."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

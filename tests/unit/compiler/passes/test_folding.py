@@ -1,7 +1,5 @@
 """Constant folding: what nothing but constants determines is computed once; what nobody reads is gone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Functions of a file are written out where they are called, or refused before they fill the memory."""
 
-from __future__ import annotations
-
 import onnx_ir as ir
 import pytest
 

@@ -1,7 +1,5 @@
 """Images in bytes or channels last: the SuperNet takes floats, channels first; the given interface can be put back."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnxruntime
 import pytest

@@ -1,7 +1,5 @@
 """Static operators in the form of opset 17: which are rewritten, and which stay as they are."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import onnx.version_converter

@@ -1,7 +1,5 @@
 """Opsets: 7 to 23 are read, all before 20 become 20, and a Resize of before 11 keeps its way of counting pixels."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """Half and double precision become single precision, wherever a file may state a type."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import onnx

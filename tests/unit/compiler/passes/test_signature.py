@@ -1,7 +1,5 @@
 """One image in, one tensor out: what becomes static, and every input and output that is refused."""
 
-from __future__ import annotations
-
 import onnx_ir as ir
 import pytest
 

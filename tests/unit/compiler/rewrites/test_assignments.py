@@ -1,7 +1,5 @@
 """Assignments to slices: they hold for any batch, and channels come and go where the assigned range allows it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

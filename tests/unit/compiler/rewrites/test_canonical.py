@@ -1,7 +1,5 @@
 """One way of writing each operator: every form that ONNX allows ends in the same one, and computes the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

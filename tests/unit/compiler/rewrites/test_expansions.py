@@ -1,7 +1,5 @@
 """An Expand that spells out sizes goes where its readers broadcast anyway, and stays where one needs it."""
 
-from __future__ import annotations
-
 import pytest
 
 from onnx_text import HEAD, KERNEL, model_of

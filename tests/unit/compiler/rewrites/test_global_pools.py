@@ -1,7 +1,5 @@
 """Pooling windows as large as the map: the network equals the original, and smaller images are pooled whole."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

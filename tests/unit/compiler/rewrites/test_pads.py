@@ -1,7 +1,5 @@
 """Pads of zeros in front of windows: the space is that of the network without a module for them, and so are numbers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

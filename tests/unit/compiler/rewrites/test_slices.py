@@ -1,7 +1,5 @@
 """Slices that together are a Split become one; slices with a gap, an overlap or a step stay slices."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """A Gather of all elements in their order becomes a Reshape; a Gather that picks or permutes elements stays."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

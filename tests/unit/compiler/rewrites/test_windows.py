@@ -1,7 +1,5 @@
 """Windows and queries behind one another in the axis of the batch: the sizes of one image bind no batch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

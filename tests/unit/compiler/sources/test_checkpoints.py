@@ -1,7 +1,5 @@
 """Checkpoints as training scripts write them, for networks in PyTorch and in ONNX."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import os

@@ -1,7 +1,5 @@
 """PyTorch networks that one exporter or both cannot export."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Weights in files of their own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

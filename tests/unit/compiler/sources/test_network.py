@@ -1,7 +1,5 @@
 """Weights that cannot be fetched: said soon, and in words that help."""
 
-from __future__ import annotations
-
 import http.server
 import threading
 import time

@@ -1,7 +1,5 @@
 """Files from strangers: no file beside the model's folder is read, no size is believed, no weight is nonsense."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path

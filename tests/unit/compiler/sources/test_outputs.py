@@ -1,7 +1,5 @@
 """A network returns several tensors under names of its own, and is asked for one of them by name."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import onnx_ir as ir

@@ -1,7 +1,5 @@
 """Modules of PyTorch as sources: how they are exported."""
 
-from __future__ import annotations
-
 import torch
 
 import autotailor

@@ -1,7 +1,5 @@
 """Parameters of a joint training follow from those of ``finetune``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Training of a few SubNets together, which keep sharing their weights."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Alternating: the largest SubNet in every second step."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import autotailor

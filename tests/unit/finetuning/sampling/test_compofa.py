@@ -1,7 +1,5 @@
 """CompOFA: the dimensions of a stage move together."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import autotailor

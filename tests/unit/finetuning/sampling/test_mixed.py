@@ -1,7 +1,5 @@
 """Mixed: shares of the ends, one resolution in each step, and SubNets between by distance or by MACs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Progressive shrinking: one kind of modification after another."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The sandwich: the largest and the smallest SubNet in every step."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import autotailor

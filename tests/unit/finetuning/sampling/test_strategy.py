@@ -1,7 +1,5 @@
 """What every sampling strategy does, and how strategies are registered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Uniform sampling."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import autotailor

@@ -1,7 +1,5 @@
 """Losses that explode: what the error names, and how the training goes on."""
 
-from __future__ import annotations
-
 import logging
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Training that is killed or ended by a signal goes on where it was."""
 
-from __future__ import annotations
-
 import os
 import signal
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The epochs that polishing reads are others than those of the SuperNet's training."""
 
-from __future__ import annotations
-
 import torch
 
 import tiny_data

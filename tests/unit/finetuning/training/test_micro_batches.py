@@ -1,7 +1,5 @@
 """Gradients of one step in several forward passes, and what happens where memory is too small."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

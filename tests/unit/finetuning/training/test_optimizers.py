@@ -1,7 +1,5 @@
 """Optimizers: what each is made with, and that a training with it goes on bit by bit from any step."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Images per second and time left, by a clock that the test sets."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

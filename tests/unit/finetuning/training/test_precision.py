@@ -1,7 +1,5 @@
 """Precisions of training, and the factor of the loss in float16."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

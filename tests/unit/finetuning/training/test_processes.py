@@ -1,7 +1,5 @@
 """Two processes train as one does; what interrupts one of them interrupts both, and they go on in the same bits."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from functools import partial

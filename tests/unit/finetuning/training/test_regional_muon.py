@@ -1,7 +1,5 @@
 """Muon restricted to regions, against timm's Muon on the whole weight and on the region by itself."""
 
-from __future__ import annotations
-
 import copy
 import functools
 

@@ -1,7 +1,5 @@
 """The learning rate over the steps of a training."""
 
-from __future__ import annotations
-
 import pytest
 
 from autotailor.finetuning import (

@@ -1,7 +1,5 @@
 """The comparison page in a real browser, without a network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Alternatives of blocks: the same network as before where none is chosen, and no surprise where one is."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Alternatives in closed form: nearest to what their operators say on pictures, against references of their own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Merged blocks: where they are possible, how many SubNets they make, and which of them depth allows."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

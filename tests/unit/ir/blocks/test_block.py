@@ -1,7 +1,5 @@
 """Blocks and stages: what templates find."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

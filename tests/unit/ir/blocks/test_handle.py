@@ -1,7 +1,5 @@
 """Handles: the sizes that an absolute handle can take."""
 
-from __future__ import annotations
-
 import pytest
 
 from autotailor.ir.blocks.handle import Handle

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from autotailor.ir.blocks.block import templates
 from autotailor.ir.blocks.kinds import BRANCH, PLAIN, kinds
 

@@ -1,7 +1,5 @@
 """Blocks of networks that no template was written for: what is found, and that SubNets are right."""
 
-from __future__ import annotations
-
 import pytest
 
 import autotailor

@@ -1,7 +1,5 @@
 """The trunk: operators and fork-join regions in a row."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """Stages: where one ends, and which of its blocks can go."""
 
-from __future__ import annotations
-
 import itertools
 
 from autotailor.ir.blocks.block import Block

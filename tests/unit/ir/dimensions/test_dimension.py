@@ -1,7 +1,5 @@
 """Dimensions: sizes, index sets and unification."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

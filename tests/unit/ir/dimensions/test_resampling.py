@@ -1,7 +1,5 @@
 """Weights that follow the image are interpolated as PyTorch interpolates."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 

@@ -1,7 +1,5 @@
 """Taking expressions apart: whatever sizes the atoms take, a reshape or split of the kept entries is what remains."""
 
-from __future__ import annotations
-
 import math
 import random
 

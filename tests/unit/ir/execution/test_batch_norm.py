@@ -1,7 +1,5 @@
 """A BatchNorm that is put back changes nothing, neither as a placeholder nor with statistics."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The final activation: found behind views, left out of training, there in everything that leaves the house."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which channels a SubNet keeps first."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

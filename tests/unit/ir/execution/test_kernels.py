@@ -1,7 +1,5 @@
 """Subgraphs that run as one function: which they are, that they compute the same, and when they stay apart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The module that executes a graph, and the SuperNet whose operators slice shared weights."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Written models: the opset they need, and what onnxruntime computes of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Forward passes that stop at a position and go on there."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

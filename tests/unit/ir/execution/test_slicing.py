@@ -1,7 +1,5 @@
 """SubNets as graphs of their own."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import autotailor

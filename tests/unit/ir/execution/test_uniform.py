@@ -1,7 +1,5 @@
 """Uniform scaling."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

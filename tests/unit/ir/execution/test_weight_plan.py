@@ -1,7 +1,5 @@
 """What a plan takes of a weight is the same in NumPy and in PyTorch, and is what index sets say."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Fused operators of a space, against brute force over all SubNets."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

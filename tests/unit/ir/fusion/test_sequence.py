@@ -1,7 +1,5 @@
 """The operators of a SubNet in a row."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The share of MACs in elastic operators, against a count by hand over all SubNets."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Peak memory of many SubNets at once, against walking through each SubNet's own graph."""
 
-from __future__ import annotations
-
 import math
 import random
 

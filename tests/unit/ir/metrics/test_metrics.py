@@ -1,7 +1,5 @@
 """Metrics of SubNets against what is counted in their own networks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The standard error of a SubNet's latency, against its operators counted one by one."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

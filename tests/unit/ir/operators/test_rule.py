@@ -1,7 +1,5 @@
 """The registry of operator rules, and broadcasting of dimensions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operators that keep their shapes are computed as onnxruntime computes them, whatever changes around them."""
 
-from __future__ import annotations
-
 import onnx
 import pytest
 import torch

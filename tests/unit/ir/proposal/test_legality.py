@@ -1,7 +1,5 @@
 """Choices that leave no network are refused, or never proposed."""
 
-from __future__ import annotations
-
 import itertools
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """The paper's search spaces (Table 3), from the configurations of ``conf/model``: exact counts."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Variables of a request, and the sizes that they give."""
 
-from __future__ import annotations
-
 import pytest
 
 import autotailor

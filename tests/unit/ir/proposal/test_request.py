@@ -1,7 +1,5 @@
 """What a ``space`` section may look like, and what it asks for."""
 
-from __future__ import annotations
-
 import pytest
 
 import autotailor

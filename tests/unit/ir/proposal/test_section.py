@@ -1,7 +1,5 @@
 """The section that describes a space."""
 
-from __future__ import annotations
-
 import pytest
 
 import autotailor

@@ -1,7 +1,5 @@
 """A ``space`` section is refused before its network is there, with the words of the compiler."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """From choices to sizes: rounding as timm rounds, ratios of widths that change themselves."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

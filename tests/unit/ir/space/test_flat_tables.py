@@ -1,7 +1,5 @@
 """Flat tables have the sums of their terms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

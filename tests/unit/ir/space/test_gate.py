@@ -1,7 +1,5 @@
 """Gates over one, two and three variables, and the distinct SubNets that they leave."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

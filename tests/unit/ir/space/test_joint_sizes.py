@@ -1,7 +1,5 @@
 """Joint sizes: derived variables against brute force over all joint choices."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

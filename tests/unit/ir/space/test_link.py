@@ -1,7 +1,5 @@
 """Links of metrics."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Terms and metrics."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

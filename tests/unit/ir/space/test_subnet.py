@@ -1,7 +1,5 @@
 """SubNets: canonical form, JSON and arrays, sampling."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Variables and the space that they span."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

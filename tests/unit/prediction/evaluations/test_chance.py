@@ -1,7 +1,5 @@
 """Posteriors that evaluations on the same images do not contradict."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Outcomes as texts."""
 
-from __future__ import annotations
-
 import base64
 import struct
 

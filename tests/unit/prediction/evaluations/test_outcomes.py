@@ -1,7 +1,5 @@
 """Targets and their noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

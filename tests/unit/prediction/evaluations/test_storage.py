@@ -1,7 +1,5 @@
 """Files of evaluations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

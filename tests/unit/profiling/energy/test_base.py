@@ -1,7 +1,5 @@
 """Joules from readings of power."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Jetson's INA3221 on copies of sysfs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

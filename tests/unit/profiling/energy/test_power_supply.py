@@ -1,7 +1,5 @@
 """A phone's battery on copies of sysfs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

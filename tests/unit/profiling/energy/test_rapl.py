@@ -1,7 +1,5 @@
 """RAPL on copies of sysfs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A sensor is read while a command runs."""
 
-from __future__ import annotations
-
 from pathlib import Path, PurePosixPath
 
 import psutil

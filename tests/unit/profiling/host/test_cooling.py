@@ -1,7 +1,5 @@
 """Cooling pauses, on copies of sysfs."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from pathlib import Path, PurePosixPath

@@ -1,7 +1,5 @@
 """Files of /sys, read through a transport."""
 
-from __future__ import annotations
-
 from pathlib import Path, PurePosixPath
 
 import pytest

@@ -1,7 +1,5 @@
 """Profiling for real, killed with SIGKILL at random moments: nothing is lost, nothing is measured again."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """Peak memory: what is predicted from the LUT against a process that runs only that SubNet."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

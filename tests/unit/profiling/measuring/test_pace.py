@@ -1,7 +1,5 @@
 """How long a runner may take."""
 
-from __future__ import annotations
-
 from autotailor.profiling.measuring.pace import (
     FACTOR,
     LOAD_SECONDS,

@@ -1,7 +1,5 @@
 """Power above idle becomes the energy of operators."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

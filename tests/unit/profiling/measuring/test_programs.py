@@ -1,7 +1,5 @@
 """Which programs measure operators: SubNets where they can, and those that judge predictions where only they can."""
 
-from __future__ import annotations
-
 import pytest
 
 import autotailor

@@ -1,7 +1,5 @@
 """A runner that hangs is ended: the loop and the runtime are the real ones."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """How far a network follows the anchor: by formula, and on a simulated core that others use in bursts."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path

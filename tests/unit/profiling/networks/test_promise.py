@@ -1,7 +1,5 @@
 """The latency predictor's promise: whether a validation has kept it, and what is said where not."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

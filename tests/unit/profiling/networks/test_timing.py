@@ -1,7 +1,5 @@
 """Whole networks on a device whose speed changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a runtime cannot run is said of the whole space, each kind of operator once, with who can."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Batches are divided into portions between two looks at the device."""
 
-from __future__ import annotations
-
 from autotailor.profiling.records.batch import Batch, portions
 
 

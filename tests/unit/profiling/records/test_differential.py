@@ -1,7 +1,5 @@
 """From blocks of runs to the latency of one operator, with what timing costs and what disturbed it taken out."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

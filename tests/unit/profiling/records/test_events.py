@@ -1,7 +1,5 @@
 """Events of the runner. A device may print anything: what makes no sense is measured again, and never stored."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Numbers and operators that make no sense."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

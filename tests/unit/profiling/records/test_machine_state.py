@@ -1,7 +1,5 @@
 """Frequencies and temperatures that a runner tells."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

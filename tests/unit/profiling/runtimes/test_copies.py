@@ -1,7 +1,5 @@
 """How many copies of an operator a replica network holds."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Copies of an operator read what the network's operator reads: weights on the left, conditions as booleans."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

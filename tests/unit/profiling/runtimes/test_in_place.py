@@ -1,7 +1,5 @@
 """Operators timed where they stand: the network that is written, the arithmetic, and measuring for real."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

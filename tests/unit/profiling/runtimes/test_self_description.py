@@ -1,7 +1,5 @@
 """What a program on a device says about itself, which may be anything."""
 
-from __future__ import annotations
-
 import pytest
 
 from autotailor.profiling.runtimes.self_description import self_description

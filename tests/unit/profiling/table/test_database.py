@@ -1,7 +1,5 @@
 """What SQLite says of a store, told with a remedy; only a damaged store is to be moved away."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path

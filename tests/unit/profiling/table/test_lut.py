@@ -1,7 +1,5 @@
 """Tables of latencies: what is written is read, and what makes no sense is refused with its line or harms nothing."""
 
-from __future__ import annotations
-
 import csv
 import io
 import random

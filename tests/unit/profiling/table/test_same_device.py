@@ -1,7 +1,5 @@
 """A LUT of another device is refused with what differs."""
 
-from __future__ import annotations
-
 import pytest
 
 from autotailor.profiling import LUT, Fingerprint, ProfilingError

@@ -1,7 +1,5 @@
 """Constraints of the store's tables, and stores of an older or a newer schema."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

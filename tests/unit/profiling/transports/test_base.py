@@ -1,7 +1,5 @@
 """Addresses as a configuration gives them."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

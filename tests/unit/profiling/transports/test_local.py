@@ -1,7 +1,5 @@
 """What this machine says of itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """How long a board is waited for: soon nothing is there, but a board that is there may be slow."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

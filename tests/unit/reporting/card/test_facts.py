@@ -1,7 +1,5 @@
 """Licences of weights, as timm and torchvision record them."""
 
-from __future__ import annotations
-
 import pytest
 
 from autotailor.reporting.card.facts import licence_of_weights

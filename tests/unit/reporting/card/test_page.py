@@ -1,7 +1,5 @@
 """Cards of exports: their programs are run as they are written, on a picture, and compared with the network itself."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Fronts of any two metrics, against all SubNets of the space, one by one."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

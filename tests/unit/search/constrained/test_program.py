@@ -1,7 +1,5 @@
 """The best SubNet under constraints equals that of HiGHS, on a space that is too large for brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

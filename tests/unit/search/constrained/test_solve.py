@@ -1,7 +1,5 @@
 """The best SubNet under constraints equals brute force, under all combinations of constraints."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Sums from messages, and what the branch and bound proves where it has little time, little room or a gap to spare."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

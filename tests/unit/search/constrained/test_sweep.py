@@ -1,7 +1,5 @@
 """Fronts of an objective and one or two costs within budgets, against all SubNets of the space, one by one."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Budgets of several limits: what is read, what is chosen, and what takes the place of what nothing meets."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The forecast of measured latencies: what it learns, and the limit that a budget becomes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How far sessions of measuring differ, and how errors add up."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Beam search: neighbours against a walk over all modifications, and what a beam keeps."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Driving a pool through phases of load."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

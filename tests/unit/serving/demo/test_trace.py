@@ -1,7 +1,5 @@
 """The trace: its file, and sums over stretches of time."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

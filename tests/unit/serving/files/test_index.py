@@ -1,7 +1,5 @@
 """``pool.txt``, written, read, and damaged."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

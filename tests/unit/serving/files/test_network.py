@@ -1,7 +1,5 @@
 """Members as networks of ncnn, against NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

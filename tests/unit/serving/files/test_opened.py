@@ -1,7 +1,5 @@
 """Pools are opened, and damaged ones refused before anything runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Lines of ``NAME.slices``, and what they take, against NumPy's own indexing."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Addresses: what may be named, and files that stand in the way."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import subprocess

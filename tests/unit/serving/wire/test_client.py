@@ -1,7 +1,5 @@
 """The client: what it says of servers that are away, and of answers that are none."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

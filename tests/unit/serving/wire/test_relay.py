@@ -1,7 +1,5 @@
 """The relay: what it hands on, several clients, what is malformed, and connections that break on either side."""
 
-from __future__ import annotations
-
 import os
 import resource
 import socket

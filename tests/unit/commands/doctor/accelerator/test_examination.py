@@ -1,7 +1,5 @@
 """The checks of an accelerator, rehearsed on the processor; no GPU has run them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

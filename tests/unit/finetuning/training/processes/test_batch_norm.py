@@ -1,7 +1,5 @@
 """BatchNorm of two processes gives the numbers of one process that has the whole batch."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

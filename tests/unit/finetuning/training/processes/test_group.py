@@ -1,7 +1,5 @@
 """Errors of a broken connection, and those that only happen to arrive while processes talk."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What the processes of a training decide together: memory, gradients, numbers that must be the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

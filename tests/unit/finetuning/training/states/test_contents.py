@@ -1,7 +1,5 @@
 """What a training takes over from the checkpoint of another one, and what it refuses."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from dataclasses import replace

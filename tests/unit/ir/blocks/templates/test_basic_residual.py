@@ -1,7 +1,5 @@
 """BasicResidual: what is one, and what is none."""
 
-from __future__ import annotations
-
 import pytest
 
 from trunk_blocks import found_in

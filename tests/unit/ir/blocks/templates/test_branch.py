@@ -1,7 +1,5 @@
 """Branch: paths side by side that a concatenation joins."""
 
-from __future__ import annotations
-
 from trunk_blocks import found_in
 
 LEFT = "a = Conv (x, i)  b = Relu (a)  c = Conv <pads = [1, 1, 1, 1]> (b, k)"

@@ -1,7 +1,5 @@
 """ConvNeXtBlock: with pointwise convolutions, with matrices between transpositions, and what is none."""
 
-from __future__ import annotations
-
 import pytest
 
 from trunk_blocks import found_in

@@ -1,7 +1,5 @@
 """InvertedResidual and DepthwiseSeparable: with a sum, in a row, and what is none."""
 
-from __future__ import annotations
-
 import pytest
 
 from trunk_blocks import found_in

@@ -1,7 +1,5 @@
 """Residual: any other sum."""
 
-from __future__ import annotations
-
 from trunk_blocks import found_in
 
 ONE = "c = Conv <pads = [1, 1, 1, 1]> (x, o)"

@@ -1,7 +1,5 @@
 """Attention from propagation alone: heads, value channels, tokens, and embeddings that follow the image."""
 
-from __future__ import annotations
-
 import autotailor
 
 

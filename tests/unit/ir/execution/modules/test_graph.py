@@ -1,7 +1,5 @@
 """Static parts run through onnx2torch, with their weights fixed."""
 
-from __future__ import annotations
-
 import torch
 from torch.nn import functional
 

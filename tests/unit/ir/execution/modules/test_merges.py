@@ -1,7 +1,5 @@
 """Merged blocks in closed form, against references of their own on the same pictures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

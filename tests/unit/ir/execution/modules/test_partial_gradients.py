@@ -1,7 +1,5 @@
 """Gradients of parts of weights: their sums are those of whole weights, and steps on their leaves move the weights."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Slices with gradients of their own: the same gradients as through the whole weights, in the shapes of the slices."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """What training may change: weights and slopes, and neither means of the image nor blur."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Interpolation, and pixels as channels, between two layers whose widths change, against onnxruntime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

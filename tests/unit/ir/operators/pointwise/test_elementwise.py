@@ -1,7 +1,5 @@
 """Functions of one number between two layers whose widths change, against onnxruntime."""
 
-from __future__ import annotations
-
 import pytest
 from onnx import TensorProto
 

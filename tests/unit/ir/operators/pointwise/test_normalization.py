@@ -1,7 +1,5 @@
 """Normalisations between two layers whose widths change, against onnxruntime."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

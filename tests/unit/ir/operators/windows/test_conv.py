@@ -1,7 +1,5 @@
 """Convolutions between two layers whose widths change, against onnxruntime."""
 
-from __future__ import annotations
-
 import pytest
 
 from autotailor.ir.feature import OperatorFeature

@@ -1,7 +1,5 @@
 """Transposed convolutions between two layers whose widths change, against onnxruntime."""
 
-from __future__ import annotations
-
 import pytest
 
 from operator_cases import CHANNELS, assert_all_forms_agree, case

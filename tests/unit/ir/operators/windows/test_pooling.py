@@ -1,7 +1,5 @@
 """Pooling between two layers whose widths change, against onnxruntime."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Windows: sizes behind them against PyTorch's, and kernels that are cropped around their centre."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

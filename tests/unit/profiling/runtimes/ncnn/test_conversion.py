@@ -1,7 +1,5 @@
 """Operators that no layer is written for: pnnx converts them, and what ncnn cannot run is refused."""
 
-from __future__ import annotations
-
 import errno
 import signal
 import subprocess

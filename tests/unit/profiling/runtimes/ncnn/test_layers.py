@@ -1,7 +1,5 @@
 """Layers that are written for operators compute what onnxruntime computes for the same operators, number by number."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import ncnn

@@ -1,7 +1,5 @@
 """Texts of ``.param``: further names for the input and the output of a converted network."""
 
-from __future__ import annotations
-
 import ncnn
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """What pnnx reads only in one form is given to it in that form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

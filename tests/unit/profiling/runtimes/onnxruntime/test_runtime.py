@@ -1,7 +1,5 @@
 """ONNX Runtime: its replicas hold what its optimizer makes of operators, and compute them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

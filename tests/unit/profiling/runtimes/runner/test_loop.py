@@ -1,7 +1,5 @@
 """The loop of the Python runner: the order of programs, the runs of one visit, and what is said of many runs."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """PyTorch: traced calls compute what their operators compute, and run without autotailor."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

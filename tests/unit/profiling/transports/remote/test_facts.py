@@ -1,7 +1,5 @@
 """Facts of a device from what its shell prints."""
 
-from __future__ import annotations
-
 from autotailor.profiling.transports.remote.facts import parse
 
 BOARD = """machine=aarch64
