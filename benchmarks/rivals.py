@@ -54,11 +54,10 @@ from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.training.loop import train
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
-from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
-from autotailor.measurement.comparison import initialise
+from autotailor.measurement.comparison import initialise, scale_uniformly
 from autotailor.statistics import clustered_mean
 from autotailor.task import find
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autotailor.enumeration import operators
+from autotailor.enumeration import cover
 from autotailor.finetuning.polishing import race
 from autotailor.fleet import best, effort, single
 from autotailor.measurement import comparison
@@ -22,7 +22,7 @@ from autotailor.stages import WRITER
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "artifacts.md").read_text(encoding="utf-8")
 TABLES = {
-    "operators.csv": operators.COLUMNS,
+    "operators.csv": cover.COLUMNS,
     "lut.csv": lut.COLUMNS,
     "validation.csv": validation.COLUMNS,
     "candidates.csv": candidate_columns(LATENCY),

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from autotailor.commands.paths import given_path
-from autotailor.commands.terminal import terminal
+from autotailor.commands.terminal import given_path, terminal
 from autotailor.ir.errors import printable
 
 if TYPE_CHECKING:

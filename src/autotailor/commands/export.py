@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
-from autotailor.commands.paths import given_path, given_text, own_file
-from autotailor.commands.terminal import say
+from autotailor.commands.terminal import given_path, given_text, own_file, say
 
 if TYPE_CHECKING:
     from autotailor.runs.export import ExportAnswer

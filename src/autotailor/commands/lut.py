@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotailor.commands.paths import given_path
-from autotailor.commands.terminal import say, terminal
+from autotailor.commands.terminal import given_path, say, terminal
 from autotailor.ir.errors import AutoTailorError, printable
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from autotailor.commands.paths import given_path
-from autotailor.commands.terminal import say
+from autotailor.commands.terminal import given_path, say
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -6,8 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
-from autotailor.commands.paths import given_text
-from autotailor.commands.terminal import say
+from autotailor.commands.terminal import given_text, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

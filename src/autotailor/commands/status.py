@@ -9,8 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from autotailor.commands import answer
-from autotailor.commands.paths import given_path
-from autotailor.commands.terminal import say
+from autotailor.commands.terminal import given_path, say
 from autotailor.contents import altered, altered_sentence
 from autotailor.progress.status import FAILED, KILLED, RUNNING, STARTING, STOPPED, StageStatus, Status, read_status
 

@@ -1,9 +1,13 @@
-"""Where commands print: names, messages and logs of other people steer no terminal (``printable``)."""
+"""The terminal of commands: paths as people write them, and where commands print.
+
+Names, messages and logs of other people steer no terminal (``printable``).
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from autotailor.ir.errors import printable
@@ -41,3 +45,23 @@ def terminal(**settings: Any) -> Console:
 
     least = settings.pop("least", 0)
     return Terminal(**settings, **({"width": max(Console(**settings).width, least)} if least else {}))
+
+
+def given_path(text: str) -> Path:
+    """A path, with a home folder in the place of a leading ``~``, which shells leave as it is behind ``=``."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # nobody has this home folder
+        return Path(text)
+
+
+def own_file(text: str) -> str:
+    """A path from the folder in which the command is given, for what works in another folder."""
+    return str(given_path(text).absolute())
+
+
+def given_text(text: str) -> str:
+    """A text that may be a path, beside names or behind ``unix:``; a leading ``~`` of the path is the home folder."""
+    kind = "unix:" if text.startswith("unix:") else ""
+    rest = text.removeprefix(kind)
+    return f"{kind}{given_path(rest)}" if rest.startswith("~") else text

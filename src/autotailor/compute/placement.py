@@ -1,5 +1,6 @@
-"""Moves modules and batches to the device that computes; on the processor nothing moves and nothing changes."""
+"""Moves modules and batches to the device that computes, and frees its memory; on the processor nothing moves."""
 
+import gc
 from itertools import chain
 from typing import TypeVar
 
@@ -8,6 +9,8 @@ from torch import nn
 
 CPU = torch.device("cpu")
 Module = TypeVar("Module", bound=nn.Module)
+
+_SAID = ("out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
 
 
 def device_of(module: nn.Module) -> torch.device:
@@ -36,3 +39,21 @@ def put(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 def put_images(images: torch.Tensor, device: torch.device) -> torch.Tensor:
     """Images ``[n, 3, h, w]`` on a device, channels last."""
     return put(images, device).contiguous(memory_format=torch.channels_last)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that an accelerator has no memory left.
+
+    PyTorch raises ``OutOfMemoryError``. The libraries cuBLAS and cuDNN allocate memory of their own, and Apple's Metal
+    has its own allocator; PyTorch reports these as ``RuntimeError`` with a text.
+    """
+    if isinstance(error, torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _SAID)
+
+
+def free_memory(device: torch.device) -> None:
+    """Returns unused memory of a device to the driver; tensors in circles of references are collected first."""
+    gc.collect()
+    if device.type != "cpu":
+        torch.get_device_module(device).empty_cache()

@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.config.checks import check, check_accelerators, check_compilers, check_device, check_files
+    from autotailor.config.checks import (
+        check,
+        check_accelerators,
+        check_compilers,
+        check_device,
+        check_files,
+        check_named_code,
+        fetch_teachers,
+    )
     from autotailor.config.cluster import Cluster, Job
     from autotailor.config.command_line import CommandLine
     from autotailor.config.composition import compose
-    from autotailor.config.errors import ConfigError
     from autotailor.config.licences import check_licences
     from autotailor.config.matrix import Matrix, Pair, split_names
-    from autotailor.config.named_code import check_named_code, fetch_teachers
-    from autotailor.config.names import conf_folder, find_file, groups, options
+    from autotailor.config.names import ConfigError, conf_folder, find_file, groups, options
     from autotailor.config.overrides import split_overrides
     from autotailor.config.run import RunConfig, validate
 

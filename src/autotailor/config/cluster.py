@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from autotailor.compute.launch import Processes
-from autotailor.config.errors import ConfigError
+from autotailor.config.names import ConfigError
 from autotailor.sections import Section
 from autotailor.stages import STAGES
 from autotailor.values import Bound, Flag, Natural, OneOf, Positive, UnfitError

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from autotailor.config.errors import ConfigError
+from autotailor.config.names import ConfigError
 from autotailor.sections import Section
 from autotailor.stages import STAGES
 from autotailor.values import OneOf, Told

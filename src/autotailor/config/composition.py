@@ -28,8 +28,7 @@ from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
 from autotailor.agreement import settle_resolution
-from autotailor.config.errors import ConfigError
-from autotailor.config.names import check_option, files, find_file, groups
+from autotailor.config.names import ConfigError, check_option, files, find_file, groups
 from autotailor.config.overrides import check_override, check_own_section, parse
 from autotailor.config.recipe import with_recipe
 from autotailor.ir.errors import first_line

@@ -4,7 +4,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 
-from autotailor.config.errors import ConfigError
+from autotailor.config.names import ConfigError
 
 COMMAND = ("scontrol", "show", "licenses", "--oneliner")
 SECONDS = 60

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from autotailor import artifacts
 from autotailor.config.checks import check, check_cost
-from autotailor.config.errors import ConfigError
-from autotailor.config.names import files
+from autotailor.config.names import ConfigError, files
 from autotailor.sections import read_sections, write_sections
 
 Section = dict[str, Any]

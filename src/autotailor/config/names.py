@@ -11,7 +11,7 @@ from pathlib import Path
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from autotailor.config.errors import ConfigError
+from autotailor.ir.errors import AutoTailorError
 from autotailor.project import places
 
 
@@ -91,3 +91,7 @@ def unknown(kind: str, shown: str, name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"unknown {kind} {shown!r}.{hint} Known: {', '.join(names) or 'none'}"
+
+
+class ConfigError(AutoTailorError):
+    """The configuration names something that does not exist, or has an invalid value."""

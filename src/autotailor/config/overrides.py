@@ -10,8 +10,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
-from autotailor.config.errors import ConfigError
-from autotailor.config.names import check_option, find_file, groups, unknown
+from autotailor.config.names import ConfigError, check_option, find_file, groups, unknown
 from autotailor.ir.errors import first_line
 
 

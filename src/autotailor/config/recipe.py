@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
-from autotailor.config.errors import ConfigError
+from autotailor.config.names import ConfigError
 from autotailor.sections import Section as Parameters
 from autotailor.values import Bound, Natural
 

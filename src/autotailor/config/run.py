@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 from autotailor.accuracy.config import MomentsConfig
 from autotailor.compute.accelerator import Accelerator
 from autotailor.config.cluster import Cluster
-from autotailor.config.errors import ConfigError
+from autotailor.config.names import ConfigError
 from autotailor.config.recipe import Recipe
 from autotailor.finetuning.config import FinetuneConfig, PretrainConfig
 from autotailor.finetuning.polishing.config import PolishConfig

@@ -8,6 +8,6 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.enumeration.operators import UniqueOperator, enumerate_operators, read_operators, write_operators
+    from autotailor.enumeration.cover import UniqueOperator, enumerate_operators, read_operators, write_operators
 
 __getattr__ = attach(__name__)

@@ -1,15 +1,19 @@
-"""Finds SubNets that together hold every operator of a space.
+"""The distinct operators of a space, deduced (paper, section 4.2.1), and SubNets that together hold all of them.
 
 Runtimes that time operators inside whole networks run these SubNets. The search is greedy: while an operator is
 missing, a SubNet with this operator is drawn at random. One variable of the SubNet at a time is then changed, as long
 as a change adds operators that no SubNet holds yet, or keeps their number with fewer MACs.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import Place
 from autotailor.ir.fusion.rules import FusionRules
@@ -23,6 +27,8 @@ from autotailor.ir.supernet import SuperNet
 DRAWS = 24
 """SubNets drawn for each missing operator; the one that adds the most operators is improved."""
 STEPS = 40
+
+COLUMNS = ("id", "kind", "feature", "places")
 
 
 def cover(
@@ -152,3 +158,59 @@ class _Held:
                 break
             row, best = rows[rng.choice(np.flatnonzero(gains == gains.max()))], gains.max()
         return row
+
+
+class EnumerationError(AutoTailorError):
+    """A table of operators cannot be read."""
+
+
+@dataclass(frozen=True)
+class UniqueOperator:
+    """One row of ``operators.csv``.
+
+    Attributes:
+        feature: the fused operator.
+        places: number of places in the network that can hold the operator.
+    """
+
+    feature: OperatorFeature
+    places: int
+
+
+def enumerate_operators(net: SuperNet, fusion: FusionRules) -> tuple[UniqueOperator, ...]:
+    """All unique fused operators of a space, the most used first."""
+    counts: Counter[OperatorFeature] = Counter()
+    for place in net.places(fusion):
+        counts.update(place.operators)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0].kind, item[0].to_json()))
+    return tuple(UniqueOperator(feature, places) for feature, places in ordered)
+
+
+def write_operators(path: Path, operators: Sequence[UniqueOperator]) -> None:
+    """Writes ``operators.csv``."""
+    import pandas as pd
+
+    rows = [(o.feature.id, o.feature.kind, o.feature.to_json(), o.places) for o in operators]
+    pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(path, index=False)
+
+
+def read_operators(path: Path) -> tuple[UniqueOperator, ...]:
+    """Reads ``operators.csv``.
+
+    Raises:
+        EnumerationError: the file is missing or is no such table, or a row's id does not match its feature.
+    """
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path)
+        operators = tuple(
+            UniqueOperator(OperatorFeature.from_json(f), int(n))
+            for f, n in zip(table.feature, table.places, strict=True)
+        )
+        damaged = [row for row, o in zip(table.id, operators, strict=True) if row != o.feature.id]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise EnumerationError(f"{path} is no table of operators ({error}); run the rule enumerate again") from error
+    if damaged:
+        raise EnumerationError(f"{path}: operator {damaged[0]} does not have the id of its feature; enumerate again")
+    return operators

@@ -17,10 +17,17 @@ from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.weight_sharing import teacher_of
+from autotailor.ir.dimensions.dimension import Atom, factors_of, parts_of
+from autotailor.ir.elastic_graph import ElasticGraph
+from autotailor.ir.errors import SpaceError
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
-from autotailor.ir.execution.uniform import scale_uniformly
+from autotailor.ir.execution.slicing import slice_graph
 from autotailor.ir.graph import Graph, Node
+from autotailor.ir.propagation import Propagation, propagate
+from autotailor.ir.space.architecture import Architecture, Scaled
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.space.variable import Space, Variable
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement.config import CompareConfig, ComparisonError
 from autotailor.profiling import LUT, DeviceConfig, convert, measure_networks
@@ -28,6 +35,8 @@ from autotailor.search import Cost
 from autotailor.statistics import accuracy
 
 Array = npt.NDArray[Any]
+
+WIDTH = "width"
 
 
 def columns(cost: Cost) -> tuple[str, ...]:
@@ -234,3 +243,40 @@ def _draw(node: Node, weight: Array, rng: np.random.Generator) -> Array:
     fan_in = weight.shape[1] if node.get("transB", 0) else weight.shape[0]
     drawn: Array = rng.uniform(-1.0, 1.0, weight.shape) / np.sqrt(fan_in)
     return drawn.astype(weight.dtype)
+
+
+def scale_uniformly(graph: Graph, width: float, divisor: int) -> Graph:
+    """The graph with every group of coupled channels at ``width`` times its size, weights sliced.
+
+    Args:
+        graph: the original network.
+        width: factor, in (0, 1].
+        divisor: widths are rounded to its multiples.
+
+    Raises:
+        SpaceError: the factor is out of range.
+    """
+    if not 0 < width <= 1:
+        raise SpaceError(f"uniform scaling of {graph.name}: the factor must lie in (0, 1], not {width}")
+    propagation = propagate(graph)
+    choices = (width, 1.0) if width < 1 else (1.0,)
+    space = Space((Variable(WIDTH, WIDTH, choices, len(choices) - 1),))
+    rules = {
+        atom: Scaled(WIDTH, None, divisor, granule, 1.0) for atom, granule in _channel_atoms(graph, propagation).items()
+    }
+    elastic = ElasticGraph(graph, propagation, architecture=Architecture(space, rules))
+    return slice_graph(elastic, SubNet(space, (0,)))
+
+
+def _channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
+    """Atoms of channels, with the channels that one unit of each stands for; of heads times channels only heads."""
+    axes = dict.fromkeys(d for node in graph.nodes for name in node.outputs for d in propagation.dimensions[name])
+    found: dict[Atom, int] = {}
+    inner: set[Atom] = set()
+    for axis in axes:
+        for part in parts_of(axis):
+            factors = [f for f in factors_of(part) if isinstance(f, Atom) and not f.is_spatial]
+            inner.update(factors[1:])
+            for atom in factors[:1]:
+                found[atom] = max(found.get(atom, 1), part.meta // atom.meta)
+    return {atom: granule for atom, granule in found.items() if atom not in inner}

@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from autotailor.prediction.accuracy import Accuracy, DropError, ModelError
     from autotailor.prediction.accuracy_file import read_accuracy, write_accuracy
     from autotailor.prediction.design import d_optimal, offer
-    from autotailor.prediction.errors import PredictionError
     from autotailor.prediction.evaluations.observations import Observations
-    from autotailor.prediction.evaluations.outcome import Outcome
+    from autotailor.prediction.evaluations.outcome import Outcome, PredictionError
     from autotailor.prediction.evaluations.outcomes import Outcomes
     from autotailor.prediction.evaluations.storage import read_outcomes, write_outcomes
     from autotailor.prediction.measured import Measured

@@ -21,8 +21,8 @@ from autotailor.ir.space.link import link_of
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import largest, smallest, stack
 from autotailor.prediction.accuracy import Accuracy, DropError, ModelError
-from autotailor.prediction.errors import PredictionError
 from autotailor.prediction.evaluations.observations import Observations, Part
+from autotailor.prediction.evaluations.outcome import PredictionError
 from autotailor.prediction.functions import Group
 from autotailor.prediction.linear import Prior
 from autotailor.prediction.model import AccuracyModel, functions

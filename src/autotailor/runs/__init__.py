@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.runs.errors import RunError
     from autotailor.runs.export import ExportAnswer
+    from autotailor.runs.folder import RunError
     from autotailor.runs.fronts.answer import FrontAnswer
     from autotailor.runs.fronts.limit import Limit
     from autotailor.runs.known_metric import Estimate, KnownMetric

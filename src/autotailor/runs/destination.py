@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from autotailor.artifacts import atomic
-from autotailor.runs.errors import RunError
+from autotailor.runs.folder import RunError
 
 WORK, QUESTION, LOCK, FILES = ".work", "question.json", "lock", "files"
 

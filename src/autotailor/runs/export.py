@@ -24,7 +24,7 @@ from autotailor.profiling import DeviceConfig
 from autotailor.reporting import write_card
 from autotailor.runs.choice import EXPORT, Chosen, choose, take
 from autotailor.runs.destination import Destination, destination
-from autotailor.runs.errors import RunError
+from autotailor.runs.folder import RunError
 from autotailor.runs.known_metric import Estimate
 from autotailor.runs.prediction import measured
 from autotailor.runs.reach import check_reachable, device_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autotailor.artifacts import PROVENANCE, Provenance, read_json
-from autotailor.runs.errors import RunError
+from autotailor.ir.errors import AutoTailorError
 from autotailor.search import Cost, cost_of_device
 from autotailor.stages import WRITER
 
@@ -180,3 +180,7 @@ def _check_inputs(folder: Path, digests: Mapping[str, str], of_pool: Collection[
                         f"{folder}: rule {document['rule']} has read another {name} than the one that is there now, so "
                         f"that its artifacts are out of date; {_finish(folder, of_pool=document['rule'] in of_pool)}"
                     )
+
+
+class RunError(AutoTailorError):
+    """A run is not finished or not of one piece, or a question does not fit the run."""

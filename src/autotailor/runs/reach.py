@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from autotailor import config, profiling
 from autotailor.profiling import DeviceConfig, DeviceError, ProfilingError
 from autotailor.profiling.table.same_device import check_same_device
-from autotailor.runs.errors import RunError
+from autotailor.runs.folder import RunError
 from autotailor.runs.tables import RunTables
 
 ACCESS = ("address", "serial", "key")

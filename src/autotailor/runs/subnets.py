@@ -12,8 +12,7 @@ from autotailor.artifacts import read_json
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.ir.space.variable import Space
-from autotailor.runs.errors import RunError
-from autotailor.runs.folder import RunFolder
+from autotailor.runs.folder import RunError, RunFolder
 
 Which = SubNet | str | Path | Mapping[str, Any]
 TABLES = ("pareto.csv", "candidates.csv", "accuracy_validation.csv")

@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     )
     from autotailor.search.candidates import undominated
     from autotailor.search.choice import Candidates, Choice, choose, read_candidates
-    from autotailor.search.config import SearchConfig
-    from autotailor.search.constrained.constraint import Constraint, Solution
+    from autotailor.search.config import SearchConfig, SearchError
+    from autotailor.search.constrained.program import Constraint, Solution
     from autotailor.search.constrained.solve import solve
     from autotailor.search.constrained.sweep import ConstrainedFront, constrained_front
     from autotailor.search.cost import LATENCY, Cost, cost_of_device, costs
     from autotailor.search.elimination import ExactFront, exact_front
-    from autotailor.search.errors import SearchError
     from autotailor.search.front import Front, Objectives
     from autotailor.search.joint.limits import check_budgets
     from autotailor.search.joint.table import read_limits

@@ -9,7 +9,7 @@ from pathlib import Path
 from autotailor.artifacts import read_json, write_json
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Space
-from autotailor.search.errors import SearchError
+from autotailor.search.config import SearchError
 from autotailor.search.front import Front, Objectives
 from autotailor.search.metrics import Budgets
 from autotailor.search.robust.forecast import AS_PREDICTED, ROUNDING, LatencyForecast

@@ -17,9 +17,8 @@ from autotailor.ir.space.variable import Space
 from autotailor.prediction.measured import Measured
 from autotailor.search.budgets import budget_limits, budget_shares, forecasts
 from autotailor.search.candidates import Asked, safe_candidates, trivial
-from autotailor.search.config import SearchConfig
+from autotailor.search.config import SearchConfig, SearchError
 from autotailor.search.cost import BUDGET_SHARE, UPPER_SHARE, Cost, costs
-from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import all_limits
 from autotailor.search.joint.reach import reach_all

@@ -3,11 +3,15 @@
 from dataclasses import field
 from typing import Annotated
 
-from autotailor.search.errors import SearchError
+from autotailor.ir.errors import AutoTailorError
 from autotailor.sections import Section
 from autotailor.values import Bound, Natural, NotNegative, OneOf, Positive
 
 EXACT = ("auto", "always", "never")
+
+
+class SearchError(AutoTailorError):
+    """The metrics, the space or the configuration of a search are invalid, or no SubNet meets a budget."""
 
 
 class SearchConfig(Section, of="search", error=SearchError):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from autotailor.search.errors import SearchError
+from autotailor.search.config import SearchError
 from autotailor.search.metrics import METRICS
 from autotailor.sections import Section
 from autotailor.values import OneOf

@@ -25,8 +25,7 @@ import numpy.typing as npt
 from autotailor.ir.space.flat_tables import grid, scope_of, shape_of
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.variable import Space
-from autotailor.search.config import SearchConfig
-from autotailor.search.errors import SearchError
+from autotailor.search.config import SearchConfig, SearchError
 from autotailor.search.front import Front, Objectives, non_dominated
 
 ChoiceArray = npt.NDArray[np.int16]

@@ -14,8 +14,8 @@ from autotailor.artifacts import atomic
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import IntArray, SubNet
 from autotailor.ir.space.variable import Space
+from autotailor.search.config import SearchError
 from autotailor.search.cost import LATENCY, Cost, cost_of_metric
-from autotailor.search.errors import SearchError
 
 if TYPE_CHECKING:
     import pandas as pd

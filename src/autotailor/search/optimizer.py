@@ -13,10 +13,9 @@ from autotailor.artifacts import write_json
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import largest, stack
 from autotailor.ir.space.variable import Modification
-from autotailor.search.config import SearchConfig
+from autotailor.search.config import SearchConfig, SearchError
 from autotailor.search.cost import LATENCY
 from autotailor.search.elimination import ExactFront, exact_or_reason
-from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives, merge
 from autotailor.search.genetic import genetic_front
 

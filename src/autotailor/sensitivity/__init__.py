@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.sensitivity.config import SensitivityConfig
-    from autotailor.sensitivity.errors import SensitivityError
+    from autotailor.sensitivity.config import SensitivityConfig, SensitivityError
     from autotailor.sensitivity.evaluations import evaluate_designed
     from autotailor.sensitivity.measurement import (
         Sensitivity,

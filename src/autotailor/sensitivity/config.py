@@ -6,9 +6,13 @@ from typing import Annotated, Any, Self
 
 from autotailor.accuracy.config import MEMORY_MB, CalibrationConfig
 from autotailor.compute.accelerator import Accelerator
+from autotailor.ir.errors import AutoTailorError
 from autotailor.sections import Section
-from autotailor.sensitivity.errors import SensitivityError
 from autotailor.values import Bound, Natural, Positive, UnfitError
+
+
+class SensitivityError(AutoTailorError):
+    """Sensitivities cannot be measured, or do not fit the space."""
 
 
 class SensitivityConfig(Section, of="sensitivity", error=SensitivityError):

@@ -28,8 +28,7 @@ from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.prediction.measured import Measured
 from autotailor.prediction.model import AccuracyModel
 from autotailor.progress.bars import track
-from autotailor.sensitivity.config import SensitivityConfig
-from autotailor.sensitivity.errors import SensitivityError
+from autotailor.sensitivity.config import SensitivityConfig, SensitivityError
 from autotailor.statistics import accuracy, accuracy_drop
 
 COLUMNS = ("variable", "choice", "accuracy_drop", "standard_error")

@@ -15,8 +15,7 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.prediction.evaluations.outcome import Outcome
 from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.prediction.model import AccuracyModel
-from autotailor.sensitivity.config import SensitivityConfig
-from autotailor.sensitivity.errors import SensitivityError
+from autotailor.sensitivity.config import SensitivityConfig, SensitivityError
 from autotailor.sensitivity.measurement import Sensitivity, evaluate, predicted_accuracy
 from autotailor.statistics import accuracy, accuracy_drop
 from autotailor.task.registry import score_of

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from autotailor.compute.placement import CPU, device_of, place, put, put_images
+from autotailor.compute.placement import CPU, device_of, is_out_of_memory, place, put, put_images
 from fake_cuda import fake_cuda
 
 
@@ -33,3 +33,21 @@ def test_a_module_is_where_its_weights_are() -> None:
     assert device_of(nn.ReLU()) == CPU
     assert device_of(place(nn.Linear(2, 2), torch.device("meta"))) == torch.device("meta")
     assert device_of(nn.BatchNorm2d(3, affine=False).to("meta")) == torch.device("meta")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("MPS backend out of memory (MPS allocated: 9.00 GB)"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ],
+    ids=["PyTorch", "MPS", "cuBLAS"],
+)
+def test_exhausted_memory_is_recognised(error: Exception) -> None:
+    assert is_out_of_memory(error)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes cannot be multiplied"), ValueError("out of memory")], ids=repr)
+def test_other_errors_are_not_taken_for_it(error: Exception) -> None:
+    assert not is_out_of_memory(error)

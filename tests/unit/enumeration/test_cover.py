@@ -1,12 +1,19 @@
 """SubNets that together hold every operator."""
 
 import random
+from pathlib import Path
+
+import pytest
 
 import autotailor
 import networks
-from autotailor.enumeration.cover import cover
+from autotailor.enumeration import enumerate_operators, read_operators, write_operators
+from autotailor.enumeration.cover import EnumerationError, cover
 from autotailor.ir.feature import OperatorFeature
+from autotailor.ir.fusion.rules import FusionRules
 from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
+
+RULES = FusionRules("test", folds=frozenset({("Conv", "BatchNormalization")}), free=frozenset({"Flatten"}))
 
 
 def held(net: autotailor.SuperNet, subnets: tuple[autotailor.SubNet, ...]) -> set[str]:
@@ -56,3 +63,29 @@ def test_a_network_that_cannot_change_holds_its_operators_itself() -> None:
     assert not len(net.space)
     assert cover(net, NCNN_FUSION) == (net.largest(),)
     assert cover(net, NCNN_FUSION, avoid=[net.largest()]) == ()
+
+
+def test_round_trip(any_net: autotailor.SuperNet, tmp_path: Path) -> None:
+    operators = enumerate_operators(any_net, RULES)
+    write_operators(tmp_path / "operators.csv", operators)
+    assert read_operators(tmp_path / "operators.csv") == operators
+    assert {o.feature for o in operators} == set(any_net.operators(fusion=RULES))
+    assert len({o.feature.id for o in operators}) == len(operators)
+
+
+def test_places_are_counted(resnet_net: autotailor.SuperNet) -> None:
+    operators = enumerate_operators(resnet_net, RULES)
+    places = resnet_net.places(RULES)
+    for operator in operators[:10]:
+        assert operator.places == sum(operator.feature in set(p.features.ravel()) for p in places)
+    assert operators[0].places > 1
+
+
+def test_damaged_tables_are_refused(resnet_net: autotailor.SuperNet, tmp_path: Path) -> None:
+    path = tmp_path / "operators.csv"
+    with pytest.raises(EnumerationError, match=r"operators\.csv"):
+        read_operators(path)
+    write_operators(path, enumerate_operators(resnet_net, RULES))
+    path.write_text(path.read_text().replace('""strides"":[2,2]', '""strides"":[1,1]', 1))
+    with pytest.raises(EnumerationError, match="id of its feature"):
+        read_operators(path)

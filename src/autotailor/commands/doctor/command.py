@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path, PurePosixPath
 
 from autotailor.commands import answer
-from autotailor.commands.paths import given_path
+from autotailor.commands.terminal import given_path
 from autotailor.ir.errors import AutoTailorError
 
 

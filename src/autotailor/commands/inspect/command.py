@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
-from autotailor.commands.paths import given_path
-from autotailor.commands.terminal import say
+from autotailor.commands.terminal import given_path, say
 from autotailor.ir.errors import AutoTailorError
 
 if TYPE_CHECKING:

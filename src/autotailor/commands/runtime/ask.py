@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotailor.commands import answer
-from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import add_address, address_of, pool_folder, read_classes
-from autotailor.commands.terminal import say, terminal
+from autotailor.commands.terminal import given_path, say, terminal
 from autotailor.ir.errors import AutoTailorError, printable
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
-from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import add_pool, pool_folder
-from autotailor.commands.terminal import say, terminal
+from autotailor.commands.terminal import given_path, say, terminal
 from autotailor.serving.demo.drive import Phase
 from autotailor.serving.demo.trace import Sample, summed
 from autotailor.serving.service import Service

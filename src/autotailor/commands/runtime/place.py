@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from autotailor.artifacts import read_json
-from autotailor.commands.paths import given_path, given_text
+from autotailor.commands.terminal import given_path, given_text
 
 INDEX = "pool.txt"
 DOCUMENT = "pool.json"

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import FOLDER, add_address, address_of, pool_folder
-from autotailor.commands.terminal import say
+from autotailor.commands.terminal import given_path, say
 
 if TYPE_CHECKING:
     from autotailor.ir.space.subnet import SubNet

@@ -19,9 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-from autotailor.commands.paths import given_path
 from autotailor.commands.runtime.place import add_address, add_pool, address_of, pool_folder
-from autotailor.commands.terminal import say
+from autotailor.commands.terminal import given_path, say
 from autotailor.serving import library
 from autotailor.serving.errors import PoolError
 from autotailor.serving.wire import Address, Client

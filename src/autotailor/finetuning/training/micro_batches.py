@@ -19,8 +19,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from autotailor.compute.memory import free_memory, is_out_of_memory
-from autotailor.compute.placement import CPU
+from autotailor.compute.placement import CPU, free_memory, is_out_of_memory
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.processes.group import Group
 from autotailor.finetuning.training.processes.team import Agreed, Team

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.space.metric import FloatArray
-from autotailor.prediction.errors import PredictionError
+from autotailor.prediction.evaluations.outcome import PredictionError
 
 LEAST_LOSS = 1e-6
 """Nats; a smaller mean loss counts as this, because the logarithm of 0 is no number."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray, SubNet, largest
 from autotailor.ir.space.variable import Modification, Space
-from autotailor.prediction.errors import PredictionError
+from autotailor.prediction.evaluations.outcome import PredictionError
 
 LOOSE = 1e6
 """Variance, in squared log-odds, that is added to the noise of numbers of which only an upper bound is known."""

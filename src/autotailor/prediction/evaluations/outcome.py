@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.metric import FloatArray
-from autotailor.prediction.errors import PredictionError
 
 BoolArray = npt.NDArray[np.bool_]
 LossArray = npt.NDArray[np.float32]
@@ -90,3 +90,7 @@ def _values(content: bytes, images: int) -> FloatArray:
 
 def _text(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
+
+
+class PredictionError(AutoTailorError):
+    """Accuracies cannot be predicted from these evaluations."""

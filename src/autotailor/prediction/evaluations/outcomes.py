@@ -44,10 +44,9 @@ import numpy.typing as npt
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray, SubNet, largest, stack
 from autotailor.ir.space.variable import Space
-from autotailor.prediction.errors import PredictionError
 from autotailor.prediction.evaluations.noise import by_base, common, log_odds, mean_loss, of_losses, of_values
 from autotailor.prediction.evaluations.observations import Observations, Part
-from autotailor.prediction.evaluations.outcome import BoolArray, LossArray, Outcome
+from autotailor.prediction.evaluations.outcome import BoolArray, LossArray, Outcome, PredictionError
 
 LEAST_INDEPENDENT = 0.05  # share of a value's variance that it has for itself at the least
 LEAST_RANGE = 1e-6  # of scores from which a slope follows

@@ -10,8 +10,7 @@ from autotailor.artifacts import atomic
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Space
-from autotailor.prediction.errors import PredictionError
-from autotailor.prediction.evaluations.outcome import Outcome
+from autotailor.prediction.evaluations.outcome import Outcome, PredictionError
 from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.statistics import accuracy
 

@@ -1,8 +1,10 @@
-"""The state of a device's processor: cores, frequencies, temperatures, and whether it is throttled."""
+"""The state of a device's processor (cores, frequencies, temperatures), and pauses until it no longer throttles."""
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -28,6 +30,11 @@ PATTERNS = (
 )
 PROCESSOR_COOLING = re.compile("cpu|processor", re.IGNORECASE)
 """Cooling devices that slow the processor (``cpufreq-cpu0``, ``thermal-cpufreq-0``, ``Processor``), unlike fans."""
+
+logger = logging.getLogger(__name__)
+
+PAUSE, PATIENCE = 10.0, 300.0
+"""Seconds of one pause, and of all pauses of one call."""
 
 
 @dataclass(frozen=True)
@@ -154,3 +161,43 @@ def _cooling(files: Mapping[str, str]) -> list[str]:
         for folder in folders
         if PROCESSOR_COOLING.search(files[f"{folder}/type"]) and (number(files, f"{folder}/cur_state") or 0) > 0
     ]
+
+
+def wait_until_cool(
+    transport: Transport,
+    name: str,
+    before: Machine | None = None,
+    *,
+    root: PurePosixPath = ROOT,
+    pause: float = PAUSE,
+    patience: float = PATIENCE,
+) -> Machine:
+    """Looks at a device, and waits while the device slows its processor against heat.
+
+    Args:
+        transport: transport to the device.
+        name: the device's name, for messages.
+        before: the device's state at an earlier look; throttling since then asks for one pause, too.
+        root: where the device's ``/sys`` is.
+        pause: seconds of one pause.
+        patience: seconds of all pauses; after them a warning says that measuring goes on nevertheless.
+
+    Returns:
+        The device's state afterwards.
+
+    Raises:
+        DeviceError: the device cannot be asked.
+    """
+    machine, waited = look(transport, root), 0.0
+    while reason := machine.throttled_since(before):
+        if waited >= patience:
+            logger.warning(
+                "device %s: still %s after %.0f s; measuring goes on while it is slow; cool it", name, reason, waited
+            )
+            break
+        if not waited:
+            logger.warning("device %s: %s: pausing until it has cooled down; a fan helps", name, reason)
+        time.sleep(pause)
+        waited += pause
+        before, machine = machine, look(transport, root)
+    return machine

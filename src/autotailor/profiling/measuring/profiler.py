@@ -19,8 +19,7 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.energy import find_sensor
 from autotailor.profiling.errors import ProfilingError, UnreachableError
-from autotailor.profiling.host.cooling import wait_until_cool
-from autotailor.profiling.host.machine import Machine
+from autotailor.profiling.host.machine import Machine, wait_until_cool
 from autotailor.profiling.measuring.power import measure_kinds
 from autotailor.profiling.measuring.programs import InPlace, Programs, Replicas
 from autotailor.profiling.measuring.session import Session

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
-from autotailor.profiling.host.cooling import wait_until_cool
+from autotailor.profiling.host.machine import wait_until_cool
 from autotailor.profiling.measuring.session import Session, session_on
 from autotailor.profiling.networks.following import following, scale
 from autotailor.profiling.networks.kept import KeptRounds

@@ -6,8 +6,7 @@ Each function imports the runtime that it makes, because the runtimes' libraries
 from typing import TYPE_CHECKING
 
 from autotailor.lazy import attach
-from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.parts import Registry, open_part
+from autotailor.profiling.device import DeviceConfig, Registry, open_part
 from autotailor.profiling.runtimes.base import Runtime
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Transports: how commands and files reach a device. A new transport is one file, and one entry in ``TRANSPORTS``."""
 
-from autotailor.profiling.device import DeviceConfig
-from autotailor.profiling.parts import Registry, open_part
+from autotailor.profiling.device import DeviceConfig, Registry, open_part
 from autotailor.profiling.transports.base import Transport
 from autotailor.profiling.transports.local import LocalTransport
 

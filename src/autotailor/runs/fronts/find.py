@@ -2,26 +2,36 @@
 
 The front is proven where all metrics are sums of terms or peak memory (``exact``). Where one is not, where the terms
 couple too many variables, or where ``search.exact`` is ``never``, NSGA-II searches for the front of two metrics.
+
+In the genetic search a SubNet that breaks limits is worse than every SubNet that keeps them, by the sum of its
+excesses, so that the search first finds the limits and then the front within them.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.space.metric import Metric
+from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import IntArray, SubNet, largest, smallest, stack
-from autotailor.runs.errors import RunError
-from autotailor.runs.fronts import exact, genetic
+from autotailor.ir.space.variable import Space
+from autotailor.runs.folder import RunError
+from autotailor.runs.fronts import exact
 from autotailor.runs.fronts.answer import FrontAnswer
 from autotailor.runs.fronts.exact import Exact
 from autotailor.runs.fronts.limit import Limit
-from autotailor.runs.known_metric import KnownMetric
-from autotailor.search import SearchConfig, SearchError
+from autotailor.runs.known_metric import KnownMetric, Predictor
+from autotailor.search import Objectives, SearchConfig, SearchError
 from autotailor.search.constrained.question import WITHIN
 from autotailor.search.front import non_dominated
+from autotailor.search.genetic import genetic_front
 
 GENETIC = "NSGA-II with penalties for broken limits"
+
+WORSE = 1e6
+"""What a SubNet that breaks limits is worse by at least, in ranges of a metric."""
 
 
 def find_front(
@@ -95,7 +105,7 @@ def _genetic(
     x, y = names
     space = metrics[x].metric.space
     ends = stack([largest(space), smallest(space)])
-    rows = np.unique(np.concatenate([ends, genetic.search(metrics, x, y, limits, config)]), axis=0)
+    rows = np.unique(np.concatenate([ends, search(metrics, x, y, limits, config)]), axis=0)
     return Exact(rows, None, False, GENETIC, None)
 
 
@@ -131,3 +141,59 @@ def _impossible(rows: IntArray, metrics: Mapping[str, KnownMetric], limits: Sequ
         f"limits {', '.join(map(str, limits))}: no SubNet was found that keeps them; the nearest one has {reached}: "
         "loosen the limits, or offer smaller choices in model.space"
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Penalised:
+    """A metric that is worse by a penalty where limits are broken, for the genetic search.
+
+    Attributes:
+        metric: the metric.
+        sign: 1 for a metric of which less is better, -1 for one of which more is better.
+        limits: each with the metric that it bounds.
+        penalty: what a broken limit costs at least.
+        wanted: 1 where the genetic search minimises the result, -1 where it maximises it.
+    """
+
+    metric: Predictor
+    sign: float
+    limits: tuple[tuple[Limit, Predictor], ...]
+    penalty: float
+    wanted: float
+
+    @property
+    def space(self) -> Space:
+        return self.metric.space
+
+    @property
+    def name(self) -> str:
+        return "penalised"
+
+    @property
+    def unit(self) -> str:
+        return ""
+
+    def predict(self, subnets: npt.ArrayLike) -> FloatArray:
+        array = np.array(subnets, dtype=np.int64, ndmin=2)
+        values = self.sign * self.metric.predict(array)
+        broken = np.zeros(len(array))
+        for limit, metric in self.limits:
+            broken += limit.excess(metric.predict(array))
+        return np.asarray(self.wanted * (values + self.penalty * (broken + (broken > 0))), dtype=np.float64)
+
+    linear = predict
+
+
+def search(
+    metrics: Mapping[str, KnownMetric], x: str, y: str, limits: tuple[Limit, ...], config: SearchConfig
+) -> IntArray:
+    """SubNets ``[n, variables]`` that NSGA-II finds."""
+    bounds = tuple((limit, metrics[limit.metric].metric) for limit in limits)
+    ends = stack([largest(metrics[x].metric.space), smallest(metrics[x].metric.space)])
+
+    def penalised(name: str, wanted: float) -> Any:
+        values = metrics[name].metric.predict(ends)
+        penalty = WORSE * max(float(np.ptp(values)), 1e-9)
+        return _Penalised(metrics[name].metric, metrics[name].sign, bounds, penalty, wanted)
+
+    return genetic_front(Objectives(penalised(y, -1.0), penalised(x, 1.0)), config).indices

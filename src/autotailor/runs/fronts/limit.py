@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotailor.ir.space.metric import FloatArray
-from autotailor.runs.errors import RunError
+from autotailor.runs.folder import RunError
 from autotailor.runs.metrics import metric_name
 
 

@@ -2,7 +2,7 @@
 
 The variables are decided in the reverse order of their elimination, so that the separator of a clique is decided when
 its variable is. A node is a partial assignment with some lower bounds: the least of several sums plus the excesses of
-the decided entries (see ``messages``). Some sums bound the value, one sum bounds each limit. A node ends where a bound
+the decided entries (see ``cliques``). Some sums bound the value, one sum bounds each limit. A node ends where a bound
 of the value reaches the best value that is known, or a limit is exceeded for certain.
 
 Nodes of one depth are expanded together, in arrays. At each depth the most promising nodes go on; the others wait. The
@@ -23,8 +23,7 @@ import numpy.typing as npt
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray
-from autotailor.search.constrained.cliques import Cliques
-from autotailor.search.constrained.messages import FORBIDDEN, Reduced
+from autotailor.search.constrained.cliques import FORBIDDEN, Cliques, Reduced
 from autotailor.search.constrained.question import WITHIN
 
 WIDTH = 2000

@@ -8,17 +8,73 @@ where the sums go over the SubNet's entries. A sum of terms is one row. Peak mem
 each clique with steps: the resident weights plus the largest step of the clique.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.metric import FloatArray, Metric
-from autotailor.ir.space.subnet import IntArray, largest
-from autotailor.search.constrained.cliques import Cliques, Tables, steps_of, tables_of
-from autotailor.search.constrained.constraint import Constraint
-from autotailor.search.constrained.messages import Reduced, reduce
+from autotailor.ir.space.subnet import IntArray, SubNet, largest
+from autotailor.search.constrained.cliques import Cliques, Reduced, Tables, reduce, steps_of, tables_of
+
+Amount = float | str
+"""A number in the metric's unit, a share, a throughput or a count (see ``budgets.read_budget``)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """A metric that has an upper limit.
+
+    Attributes:
+        metric: a sum of terms, or peak memory.
+        name: what budgets call it; several devices have several latencies, for instance ``latency@phone``. By default
+            the metric's name.
+    """
+
+    metric: Metric | PeakMemory
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name in budgets."""
+        return self.name or self.metric.name
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The best SubNet that was found within some budgets.
+
+    Attributes:
+        subnet: the SubNet.
+        value: its objective, in the objective's unit.
+        bound: no SubNet within ``budgets`` has a higher objective.
+        budgets: the limit of each constraint that the SubNet keeps, in the metrics' units; infinite where none was
+            asked for. Where no SubNet keeps the budgets asked for, all of them are raised by the same factor, as little
+            as possible.
+        spent: the predicted value of each constraint's metric.
+        raised: the factor by which the budgets were raised; 1 where the budgets asked for can be met.
+        raised_bound: no SubNet keeps budgets that are raised by less; equal to ``raised`` where the time was enough.
+    """
+
+    subnet: SubNet
+    value: float
+    bound: float
+    budgets: Mapping[str, float]
+    spent: Mapping[str, float]
+    raised: float = 1.0
+    raised_bound: float = 1.0
+
+    @property
+    def gap(self) -> float:
+        """By how much a better objective could be higher, in its unit; 0 where the SubNet is known to be the best."""
+        return max(0.0, self.bound - self.value)
+
+    @property
+    def meets(self) -> bool:
+        """Whether the SubNet keeps the budgets that were asked for."""
+        return self.raised == 1.0
 
 
 class Program:

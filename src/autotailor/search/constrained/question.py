@@ -9,7 +9,7 @@ import numpy as np
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray
-from autotailor.search.constrained.messages import Reduced
+from autotailor.search.constrained.cliques import Reduced
 from autotailor.search.constrained.program import Program
 
 WITHIN = 1e-9

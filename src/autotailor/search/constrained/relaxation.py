@@ -23,7 +23,7 @@ import numpy as np
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray
-from autotailor.search.constrained.messages import best, reduce
+from autotailor.search.constrained.cliques import best, reduce
 from autotailor.search.constrained.program import Program
 from autotailor.search.constrained.question import WITHIN, Question
 

@@ -8,9 +8,9 @@ from autotailor.ir.space.link import IDENTITY
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.search.budgets import read_budget
-from autotailor.search.constrained.constraint import Amount, Constraint, Solution
+from autotailor.search.config import SearchError
+from autotailor.search.constrained.program import Amount, Constraint, Solution
 from autotailor.search.constrained.solver import Best, Solver
-from autotailor.search.errors import SearchError
 
 
 def solve(

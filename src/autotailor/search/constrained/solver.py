@@ -10,9 +10,8 @@ from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import IntArray, largest, smallest, stack
 from autotailor.search.constrained import relaxation
 from autotailor.search.constrained.branches import Bounds, branch
-from autotailor.search.constrained.constraint import Constraint
-from autotailor.search.constrained.messages import Reduced, best, reduce
-from autotailor.search.constrained.program import Program
+from autotailor.search.constrained.cliques import Reduced, best, reduce
+from autotailor.search.constrained.program import Constraint, Program
 from autotailor.search.constrained.question import WITHIN, Question, sizes
 from autotailor.search.constrained.relaxation import Known
 

@@ -24,11 +24,11 @@ import numpy.typing as npt
 
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import IntArray
+from autotailor.search.config import SearchError
 from autotailor.search.constrained.answers import APART, Answers
-from autotailor.search.constrained.constraint import Amount, Constraint
+from autotailor.search.constrained.program import Amount, Constraint
 from autotailor.search.constrained.solve import check, limits_of
 from autotailor.search.constrained.solver import Solver
-from autotailor.search.errors import SearchError
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from autotailor.ir.space.subnet import IntArray, SubNet, largest
 from autotailor.search.budgets import budget_names, read_budget
+from autotailor.search.config import SearchError
 from autotailor.search.cost import Cost
-from autotailor.search.errors import SearchError
 from autotailor.search.metrics import METRICS, Budget, Budgets, Further
 from autotailor.search.robust.forecast import ROUNDING
 

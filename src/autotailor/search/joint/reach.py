@@ -9,10 +9,9 @@ import numpy as np
 
 from autotailor.ir.space.subnet import SubNet
 from autotailor.search.budgets import nearest_limit
-from autotailor.search.config import SearchConfig
-from autotailor.search.constrained.constraint import Constraint
+from autotailor.search.config import SearchConfig, SearchError
+from autotailor.search.constrained.program import Constraint
 from autotailor.search.constrained.solver import Best, Solver
-from autotailor.search.errors import SearchError
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import Limits
 from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast

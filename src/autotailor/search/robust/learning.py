@@ -39,8 +39,7 @@ import numpy as np
 
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import largest
-from autotailor.search.config import SearchConfig
-from autotailor.search.errors import SearchError
+from autotailor.search.config import SearchConfig, SearchError
 from autotailor.search.robust.forecast import Errors, LatencyForecast
 from autotailor.search.robust.sessions import Sessions
 from autotailor.search.robust.whole import Whole

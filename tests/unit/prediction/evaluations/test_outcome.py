@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotailor.prediction import Outcome
-from autotailor.prediction.errors import PredictionError
 from autotailor.prediction.evaluations.noise import by_base, log_odds, of_values
+from autotailor.prediction.evaluations.outcome import PredictionError
 
 OUTCOME = Outcome(np.arange(11) % 3 == 0, np.linspace(0.0, 40.0, 11, dtype=np.float32))
 

@@ -10,7 +10,7 @@ from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import canonical
 from autotailor.search import Constraint, Objectives, solve
 from autotailor.search.constrained import branches
-from autotailor.search.constrained.messages import best, reduce
+from autotailor.search.constrained.cliques import best, reduce
 from autotailor.search.constrained.program import Program
 from autotailor.search.constrained.solver import Solver
 

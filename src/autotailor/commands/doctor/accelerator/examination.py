@@ -17,8 +17,7 @@ from autotailor.commands.doctor.accelerator import evaluating, training
 from autotailor.commands.doctor.accelerator.lab import FULL, TINY, Lab, lab
 from autotailor.commands.doctor.accelerator.training import FitnessError, Numbers, sharing, step_on
 from autotailor.commands.doctor.finding import Finding, Verdict, print_findings
-from autotailor.compute.memory import free_memory
-from autotailor.compute.placement import place
+from autotailor.compute.placement import free_memory, place
 from autotailor.finetuning.pretraining import learning
 from autotailor.finetuning.training.micro_batches import MicroBatches
 from autotailor.finetuning.training.steps import StepFunction

@@ -14,8 +14,7 @@ import autotailor
 from autotailor import finetuning, sensitivity
 from autotailor.accuracy.determinism import deterministic
 from autotailor.commands.doctor.accelerator.lab import Lab
-from autotailor.compute.memory import free_memory
-from autotailor.compute.placement import CPU, place, put, put_images
+from autotailor.compute.placement import CPU, free_memory, place, put, put_images
 from autotailor.finetuning import polishing, sampling
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.loss import make_loss

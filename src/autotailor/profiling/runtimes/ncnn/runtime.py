@@ -15,10 +15,15 @@ from autotailor.profiling.runtimes.in_place import InPlaceRuntime
 from autotailor.profiling.runtimes.ncnn import runner as ncnn_runner
 from autotailor.profiling.runtimes.ncnn.fragments import layer_types, refused_operators
 from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
-from autotailor.profiling.runtimes.ncnn.network import network_program
 from autotailor.profiling.runtimes.ncnn.param import joint_output, returned, with_names
 from autotailor.profiling.runtimes.ncnn.pnnx import run_pnnx
-from autotailor.profiling.runtimes.ncnn.replicas import alone_program, harness_program, replica_program, sink_program
+from autotailor.profiling.runtimes.ncnn.replicas import (
+    alone_program,
+    harness_program,
+    network_program,
+    replica_program,
+    sink_program,
+)
 from autotailor.profiling.runtimes.ncnn.trial import run_images
 
 PARAM, WEIGHTS = "model.ncnn.param", "model.ncnn.bin"

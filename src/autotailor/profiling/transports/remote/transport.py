@@ -18,7 +18,7 @@ from typing import Any
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, RunLostError
 from autotailor.profiling.transports.base import Deadline, LineSplitter, Stream, Transport, overdue
-from autotailor.profiling.transports.remote import facts, runs, scripts
+from autotailor.profiling.transports.remote import runs, scripts
 from autotailor.profiling.transports.remote.link import Link, Patience
 from autotailor.profiling.transports.remote.scripts import fill
 from autotailor.profiling.transports.remote.shell import RemoteShell
@@ -83,7 +83,7 @@ class RemoteTransport(Transport):
         self.shell.checked(fill(scripts.USABLE, base=self.base), f"cannot work in {self.base}")
 
     def probe(self) -> Mapping[str, Any]:
-        return facts.parse(self.shell.checked(scripts.FACTS, "cannot tell what it is"))
+        return scripts.parse(self.shell.checked(scripts.FACTS, "cannot tell what it is"))
 
     @property
     def folder(self) -> str:

@@ -1,6 +1,6 @@
 """Facts of a device from what its shell prints."""
 
-from autotailor.profiling.transports.remote.facts import parse
+from autotailor.profiling.transports.remote.scripts import parse
 
 BOARD = """machine=aarch64
 system=Linux

@@ -7,8 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from autotailor.profiling import DeviceConfig
-from autotailor.profiling.host.cooling import wait_until_cool
-from autotailor.profiling.host.machine import look
+from autotailor.profiling.host.machine import look, wait_until_cool
 from autotailor.profiling.transports.local import LocalTransport
 
 HOST = DeviceConfig(name="board")
