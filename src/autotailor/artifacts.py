@@ -130,11 +130,15 @@ def _flush(path: Path) -> None:
             os.close(descriptor)
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a file whole or not at all, see ``atomic``."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
     """Writes a JSON object with its ``schema_version`` first."""
-    document = {"schema_version": SCHEMA_VERSION, **content}
-    with atomic(path) as temporary:
-        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    write_text(path, json.dumps({"schema_version": SCHEMA_VERSION, **content}, indent=2) + "\n")
 
 
 def read_json(path: str | Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotailor.artifacts import atomic, digest, sweep
+from autotailor.artifacts import digest, sweep, write_text
 
 BEGUN, DONE = "begun.json", "done.json"
 KEPT = frozenset({".ckpt", ".jsonl", ".json"})
@@ -94,8 +94,7 @@ class Work:
             return {}
 
     def _write(self, name: str) -> None:
-        with atomic(self.folder / name) as path:
-            path.write_text(json.dumps(dict(self.code)), encoding="utf-8")
+        write_text(self.folder / name, json.dumps(dict(self.code)))
 
 
 def _is_resumable(folder: Path) -> bool:

@@ -110,7 +110,6 @@ class _Visitor(ast.NodeVisitor):
         self._in_getattr = before
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        """See visit_FunctionDef."""
         self.visit_FunctionDef(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from autotailor.artifacts import atomic
+from autotailor.artifacts import write_text
 from autotailor.code.meaning import meaning, tree_meaning
 from autotailor.code.references import References, references
 
@@ -64,8 +64,7 @@ class Sources:
         kept = known if len(known) <= MOST else self._used
         text = json.dumps({"version": _version(), "files": {key: asdict(source) for key, source in kept.items()}})
         try:
-            with atomic(self._cache) as path:
-                path.write_text(text, encoding="utf-8")
+            write_text(self._cache, text)
             self._is_new = False
         except OSError:
             return

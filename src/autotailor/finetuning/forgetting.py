@@ -80,7 +80,6 @@ class EarlyWarning:
         self._warned = False
 
     def __call__(self, metrics: Mapping[str, float], epoch: int) -> None:
-        """See ``Record``."""
         now = metrics.get(LARGEST)
         if now is not None and now < self._least and not self._warned:
             self._warned = True

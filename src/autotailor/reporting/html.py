@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from autotailor.artifacts import atomic
+from autotailor.artifacts import write_text
 from autotailor.ir.errors import printable_value
 from autotailor.reporting import accuracy_intervals, breakdown, comparison, derived_columns
 from autotailor.reporting.charts import contributors, front, predictors, sensitivity
@@ -41,18 +41,14 @@ def build_report(inputs: ReportInputs, path: Path) -> None:
     Raises:
         ReportError: an artifact cannot be read or lacks a column.
     """
-    text = render(inputs)
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, render(inputs))
 
 
 def write_figure(name: str, inputs: ReportInputs, path: Path) -> None:
     """Writes one figure (a name of FIGURES) as SVG; a placeholder where the figure's table is missing or empty."""
     tables = Tables(inputs)
     needed, parts = FIGURES[name]
-    text = chart.standalone((chart.absent(),) if tables.table(needed) is None else parts(tables))
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, chart.standalone((chart.absent(),) if tables.table(needed) is None else parts(tables)))
 
 
 def render(inputs: ReportInputs) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotailor.artifacts import atomic
+from autotailor.artifacts import write_text
 from autotailor.runs.folder import RunError
 
 WORK, QUESTION, LOCK, FILES = ".work", "question.json", "lock", "files"
@@ -69,8 +69,7 @@ def destination(folder: str | Path, question: Mapping[str, Any]) -> Iterator[Des
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise RunError(f"{folder}: another export is at work there; wait for it, or name another folder") from error
-        with atomic(made.work / QUESTION) as path:
-            path.write_text(json.dumps(dict(question)), encoding="utf-8")
+        write_text(made.work / QUESTION, json.dumps(dict(question)))
         shutil.rmtree(made.files, ignore_errors=True)
         made.files.mkdir()
         yield made

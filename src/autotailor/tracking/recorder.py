@@ -14,7 +14,7 @@ import time
 import uuid
 from pathlib import Path
 
-from autotailor.artifacts import atomic
+from autotailor.artifacts import write_text
 from autotailor.tracking.address import SETTINGS, VARIABLE, address
 from autotailor.tracking.journal import JOURNALS, Journal, RunKey, journal_path, writer
 from autotailor.tracking.reader import Reader, alive
@@ -146,8 +146,7 @@ def origin(folder: Path) -> str:
     """A name of the tracking folder, which is made once."""
     path = folder / "origin"
     if not path.exists():
-        with atomic(path) as temporary:
-            temporary.write_text(uuid.uuid4().hex[:12], encoding="utf-8")
+        write_text(path, uuid.uuid4().hex[:12])
     return path.read_text(encoding="utf-8")
 
 
@@ -167,8 +166,7 @@ def _pause(reader: Reader) -> float:
 
 def _note(ready: Path, reader: Reader) -> None:
     """Writes the file that says that the recorder runs."""
-    with atomic(ready) as temporary:
-        temporary.write_text(f"{os.getpid()} {AWAY if reader.is_away else ''}", encoding="utf-8")
+    write_text(ready, f"{os.getpid()} {AWAY if reader.is_away else ''}")
 
 
 def _tell(sentence: str) -> None:

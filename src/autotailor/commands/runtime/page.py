@@ -8,7 +8,7 @@ import altair as alt
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from autotailor.artifacts import atomic
+from autotailor.artifacts import write_text
 from autotailor.reporting.charts.marks import Drawing, data
 from autotailor.reporting.page import chart
 from autotailor.reporting.page.palette import color, style_variables
@@ -28,9 +28,7 @@ def write_page(samples: Sequence[Sample], status: Mapping[str, Any], core: int |
         core: on which pool and burdens ran; None where they were not pinned.
         path: of the page.
     """
-    text = render(samples, status, core)
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, render(samples, status, core))
 
 
 def render(samples: Sequence[Sample], status: Mapping[str, Any], core: int | None) -> str:

@@ -199,11 +199,9 @@ class Listed(Strategy):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """See Strategy."""
         return tuple(subnet.id for subnet in self._subnets)
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
-        """See Strategy."""
         return tuple(self._one(random) for _ in range(self.count))
 
     def _one(self, random: np.random.Generator) -> SubNet:

@@ -19,7 +19,6 @@ class Alternating(Sandwich):
     least = 2  # the smallest is the second one
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
-        """See Strategy."""
         first = self.largest() if random.random() < 0.5 else self.between(random)
         others = (self.smallest(), *(self.between(random) for _ in range(self.count - 2)))
         return (first, *others)[: self.count]

@@ -15,7 +15,6 @@ class CompOFA(Strategy):
     """
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
-        """See Strategy."""
         return tuple(self._compound(random) for _ in range(self.count))
 
     def _compound(self, random: np.random.Generator) -> SubNet:

@@ -54,7 +54,6 @@ class Mixed(Strategy):
     parameters: MixedParameters
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
-        """See Strategy."""
         at = self._resolution(random)
         return tuple(at(self._one(at, random)) for _ in range(self.count))
 

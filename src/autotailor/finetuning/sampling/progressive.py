@@ -16,7 +16,6 @@ class Progressive(Strategy):
     OPENED = 0.9
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
-        """See Strategy."""
         return tuple(self._shrunk(progress, random) for _ in range(self.count))
 
     def _shrunk(self, progress: float, random: np.random.Generator) -> SubNet:

@@ -14,6 +14,5 @@ class Sandwich(Strategy):
     least = 3  # the largest, the smallest, and one between
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
-        """See Strategy."""
         ends = (self.largest(), self.smallest())[: self.count]
         return ends + tuple(self.between(random) for _ in range(self.count - len(ends)))

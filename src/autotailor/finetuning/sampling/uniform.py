@@ -11,5 +11,4 @@ class Uniform(Strategy):
     """Every SubNet of a step is drawn independently."""
 
     def draw(self, progress: float, random: np.random.Generator) -> tuple[SubNet, ...]:
-        """See Strategy."""
         return tuple(self.independent(random) for _ in range(self.count))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from autotailor.artifacts import atomic
+from autotailor.artifacts import atomic, write_text
 from autotailor.fleet.best import best_within, exports, united_front
 from autotailor.fleet.effort import efforts, minutes
 from autotailor.fleet.page.chart import chart
@@ -40,8 +40,7 @@ def write_page(fleet: Fleet, path: Path) -> None:
     for name, table in found.items():
         with atomic(path.parent / f"{name}.csv") as temporary:
             table.to_csv(temporary, index=False)
-    with atomic(path) as temporary:
-        temporary.write_text(render(fleet, found), encoding="utf-8")
+    write_text(path, render(fleet, found))
 
 
 def render(fleet: Fleet, found: Mapping[str, pd.DataFrame]) -> str:

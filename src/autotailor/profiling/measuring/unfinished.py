@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotailor.artifacts import atomic
+from autotailor.artifacts import write_text
 from autotailor.profiling.runtimes.base import Program
 
 
@@ -36,9 +36,7 @@ def note_path(folder: Path, identity: str, fingerprint: str) -> Path:
 def write_note(path: Path, unfinished: Unfinished) -> None:
     """Writes the note about a device over an earlier one, whole or not at all."""
     batches = [[_to_json(program) for program in batch] for batch in unfinished.batches]
-    text = json.dumps({"journal": unfinished.journal, "batches": batches})
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, json.dumps({"journal": unfinished.journal, "batches": batches}))
 
 
 def read_note(path: Path) -> Unfinished | None:

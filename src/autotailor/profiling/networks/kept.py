@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from autotailor.artifacts import atomic
+from autotailor.artifacts import write_text
 from autotailor.profiling.records.record import Record
 
 SUFFIX = ".round"
@@ -39,8 +39,7 @@ class KeptRounds:
     def write(self, index: int, records: Sequence[Record]) -> None:
         """Writes the records of a round; an interrupted write leaves no file."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic(self._path(index)) as temporary:
-            temporary.write_text(json.dumps([asdict(record) for record in records]), encoding="utf-8")
+        write_text(self._path(index), json.dumps([asdict(record) for record in records]))
 
     def _path(self, index: int) -> Path:
         return self.folder / f"{index + 1}{SUFFIX}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from autotailor.artifacts import atomic
+from autotailor.artifacts import write_text
 from autotailor.ir.errors import printable_value
 from autotailor.reporting.card.facts import Facts, Row, read_facts
 
@@ -37,9 +37,7 @@ def write_card(
     Raises:
         ReportError: see ``read_facts``.
     """
-    text = render(read_facts(folder, name, configuration, rows, asked, pair))
-    with atomic(path or folder / CARD) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path or folder / CARD, render(read_facts(folder, name, configuration, rows, asked, pair)))
 
 
 def render(facts: Facts) -> str:

@@ -90,19 +90,16 @@ class Processes(Group):
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def gather(self, tensor: torch.Tensor) -> torch.Tensor:
-        """See Group."""
         found = tensor.new_empty(self.size * tensor.numel())
         with _connected():
             dist.all_gather_into_tensor(found, tensor.reshape(-1).contiguous())
         return found.view(self.size, *tensor.shape)
 
     def add_up(self, tensor: torch.Tensor) -> None:
-        """See Group."""
         with _connected():
             dist.all_reduce(tensor)
 
     def text_of_first(self, text: str) -> str:
-        """See Group."""
         texts = [text]
         with _connected():
             dist.broadcast_object_list(texts, src=0, device=torch.device("cpu"))
@@ -110,7 +107,6 @@ class Processes(Group):
 
     @torch.no_grad()
     def copy_first(self, module: nn.Module) -> None:
-        """See Group."""
         for tensor in chain(module.parameters(), module.buffers()):
             dense = tensor.detach().clone(memory_format=torch.contiguous_format)
             with _connected():

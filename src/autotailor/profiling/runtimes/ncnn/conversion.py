@@ -28,7 +28,7 @@ import onnx
 import onnxruntime
 from onnx import numpy_helper
 
-from autotailor.artifacts import atomic
+from autotailor.artifacts import write_text
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.feature import OperatorFeature, Shape
 from autotailor.ir.graph import Node
@@ -304,7 +304,6 @@ def _keep(feature: OperatorFeature, outcome: Outcome) -> None:
     refused = outcome if isinstance(outcome, str) else ""
     steps = [] if isinstance(outcome, str) else [asdict(step) for step in outcome]
     try:
-        with atomic(_cache(feature)) as path:
-            path.write_text(json.dumps({"refused": refused, "steps": steps}), encoding="utf-8")
+        write_text(_cache(feature), json.dumps({"refused": refused, "steps": steps}))
     except OSError as error:
         logger.debug("the layers of operator %s are not cached: %s", feature.id, error)

@@ -5,7 +5,6 @@ again, each time from the byte that it has reached. So a connection that is lost
 off, costs one look and never a line of output.
 """
 
-import hashlib
 import logging
 import secrets
 import shlex
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from autotailor.artifacts import file_digest
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import DeviceError, RunLostError
 from autotailor.profiling.transports.base import Deadline, LineSplitter, Stream, Transport, overdue
@@ -120,7 +120,7 @@ class RemoteTransport(Transport):
         path = f"{self.folder}/{name}"
         parent, _, base = path.rpartition("/")
         self._check_room(parent, source.stat().st_size, name)
-        digest = _sha256(source)
+        digest = file_digest(source)
         part = f".{base}.{secrets.token_hex(4)}.part"
 
         def attempt() -> str:
@@ -146,7 +146,7 @@ class RemoteTransport(Transport):
         )
 
     def keep(self, source: Path) -> str:
-        digest = _sha256(source)
+        digest = file_digest(source)
         folder = f"{self.folder.rpartition('/')[0]}/{KEPT}"
         kept = f"{digest[:16]}-{source.name}"
         present = self.shell.ask(fill(scripts.SETTLED, folder=folder, name=kept, digest=digest))
@@ -159,7 +159,7 @@ class RemoteTransport(Transport):
     def keep_all(self, directory: Path, names: Sequence[str], label: str) -> str:
         # Kept files are named by their hashes. The folder of names is made last, of links, and is this session's: so it
         # is never half of one version and half of another.
-        kept, digests = f"{self.folder.rpartition('/')[0]}/{KEPT}/{label}", [_sha256(directory / n) for n in names]
+        kept, digests = f"{self.folder.rpartition('/')[0]}/{KEPT}/{label}", [file_digest(directory / n) for n in names]
         wanted = dict(zip(digests, names, strict=True))
         said = self.shell.ask(fill(scripts.LACKING, folder=kept, digests=" ".join(wanted)))
         for digest in said.split():
@@ -187,7 +187,7 @@ class RemoteTransport(Transport):
         def attempt() -> bool:
             digest = self.shell.checked_once(fill(scripts.DIGEST, folder=parent, name=base)).split()[0]
             self.link.fetch(f"{parent}/{base}", part)
-            return _sha256(part) == digest
+            return file_digest(part) == digest
 
         try:
             for _ in range(TRIES):
@@ -282,8 +282,3 @@ class RemoteTransport(Transport):
                 f"device {self.device.name}: no space for {name}: it needs {size / 2**20:.1f} MiB in {folder}, "
                 f"{int(columns[3]) / 1024:.1f} MiB are free: remove something there, or set device.folder"
             )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
