@@ -17,7 +17,7 @@ import torch
 
 import autotailor
 from acceptance.classifiers import picture
-from autotailor.ir.blocks.handle import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
+from autotailor.ir.blocks.block import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
 from autotailor.ir.dimensions.resampling import is_resampled
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.onnx_writer import OUTPUT, to_onnx

@@ -7,7 +7,8 @@ import pytest
 
 from autotailor.enumeration import cover
 from autotailor.finetuning.polishing import race
-from autotailor.fleet import best, effort, single
+from autotailor.fleet import best, single
+from autotailor.fleet.page import write
 from autotailor.measurement import comparison
 from autotailor.prediction.evaluations import storage
 from autotailor.profiling.networks import validation
@@ -32,7 +33,7 @@ TABLES = {
     "front.csv": best.FRONT,
     "exports.csv": best.EXPORTS,
     "single.csv": single.SINGLE,
-    "effort.csv": effort.EFFORT,
+    "effort.csv": write.EFFORT,
     "sensitivity.csv": measurement.COLUMNS,
     "evaluations.csv": storage.COLUMNS,
     "accuracy_validation.csv": accuracy_validation.COLUMNS,

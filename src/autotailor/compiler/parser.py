@@ -1,4 +1,9 @@
-"""Normalised ONNX -> Graph (paper, section 4.1.3, step 1: operator parsing)."""
+"""Normalised ONNX -> Graph (paper, section 4.1.3, step 1: operator parsing).
+
+An exporter writes the sizes of one image into attributes, and the graph needs those that hold for every size. Once
+dimensions are known, a Reshape leaves the axis of the batch open, a Slice that runs to the end of an axis says so, and
+a Split lists its sizes.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -20,9 +25,9 @@ from autotailor.ir import operators as _registered  # noqa: F401  (registers the
 from autotailor.ir.errors import GraphError
 from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT
 from autotailor.ir.feature import Shape, freeze_attributes
-from autotailor.ir.generalise import generalise
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import rules
+from autotailor.ir.propagation import Propagation, propagate
 
 Array = npt.NDArray[Any]
 
@@ -204,3 +209,20 @@ def _with_flat_logits(graph: Graph) -> Graph:
         for node in graph.nodes
     )
     return replace(graph, nodes=(*nodes, flat), shapes={**graph.shapes, maps: shape, graph.output: shape[:2]})
+
+
+def generalise(graph: Graph) -> Graph:
+    """The graph with attributes that hold for every SubNet; a second run changes nothing."""
+    propagation = propagate(graph)
+    static = {part.node for part in propagation.static}
+    return replace(graph, nodes=tuple(_general(node, propagation, node.name in static) for node in graph.nodes))
+
+
+def _general(node: Node, propagation: Propagation, static: bool) -> Node:
+    rule = rules.find(node.kind)
+    if rule is None or (static and not rule.follows_shapes):
+        return node
+    inputs, outputs = (
+        [propagation.dimensions.get(name, ()) for name in names] for names in (node.inputs, node.outputs)
+    )
+    return rule.general(node, inputs, outputs)

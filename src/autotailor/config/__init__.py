@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     )
     from autotailor.config.cluster import Cluster, Job
     from autotailor.config.command_line import CommandLine
-    from autotailor.config.composition import compose
+    from autotailor.config.composition import compose, split_overrides
     from autotailor.config.licences import check_licences
     from autotailor.config.matrix import Matrix, Pair, split_names
     from autotailor.config.names import ConfigError, conf_folder, find_file, groups, options
-    from autotailor.config.overrides import split_overrides
     from autotailor.config.run import RunConfig, validate
 
 __getattr__ = attach(__name__)

@@ -34,8 +34,7 @@ from autotailor.profiling.networks.timing import NETWORKS_PER_BATCH
 from autotailor.search.choice import Candidates, Measure
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import Limits
-from autotailor.search.robust.forecast import LatencyForecast
-from autotailor.search.robust.whole import Timing
+from autotailor.search.robust.forecast import LatencyForecast, Timing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,8 +15,7 @@ from autotailor.search.choice import Accuracies, Candidates, columns, upper_of
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import NONE, Limits
 from autotailor.search.robust.distribution import Distribution
-from autotailor.search.robust.forecast import ROUNDING, LatencyForecast
-from autotailor.search.robust.whole import Timing
+from autotailor.search.robust.forecast import ROUNDING, LatencyForecast, Timing
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,7 @@ from autotailor.lazy import attach
 if TYPE_CHECKING:
     from autotailor.runs.export import ExportAnswer
     from autotailor.runs.folder import RunError
-    from autotailor.runs.fronts.answer import FrontAnswer
-    from autotailor.runs.fronts.limit import Limit
+    from autotailor.runs.fronts.answer import FrontAnswer, Limit
     from autotailor.runs.known_metric import Estimate, KnownMetric
     from autotailor.runs.prediction import Prediction
     from autotailor.runs.run import Run, open_run

@@ -9,7 +9,7 @@ from autotailor.runs.folder import RunError
 from autotailor.runs.tables import RunTables
 
 ACCESS = ("address", "serial", "key")
-"""Keys of a device that a run's files do not hold (``autotailor.tracking.private``)."""
+"""Keys of a device that a run's files do not hold (``autotailor.tracking.journal``)."""
 
 
 def device_of(run: RunTables, access: Mapping[str, str] | None = None) -> DeviceConfig | None:

@@ -10,9 +10,8 @@ import pandas as pd
 from autotailor.ir.space.subnet import SubNet
 from autotailor.runs.export import ExportAnswer, export_budget, export_subnet
 from autotailor.runs.folder import open_folder
-from autotailor.runs.fronts.answer import FrontAnswer
+from autotailor.runs.fronts.answer import FrontAnswer, read_limits
 from autotailor.runs.fronts.find import find_front
-from autotailor.runs.fronts.limit import read_limits
 from autotailor.runs.known_metric import Estimate
 from autotailor.runs.metrics import metric_name
 from autotailor.runs.prediction import Agreement, Prediction, accuracy_agreement, latency_agreement, measured

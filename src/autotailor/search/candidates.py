@@ -19,8 +19,7 @@ from autotailor.ir.space.variable import Modification, Space
 from autotailor.search.budgets import predicted_limit
 from autotailor.search.front import Front, Objectives, non_dominated
 from autotailor.search.joint.limits import NONE, Limits
-from autotailor.search.robust.forecast import LatencyForecast
-from autotailor.search.robust.whole import Timing
+from autotailor.search.robust.forecast import LatencyForecast, Timing
 
 log = logging.getLogger(__name__)
 

@@ -22,8 +22,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.space.flat_tables import grid, scope_of, shape_of
-from autotailor.ir.space.metric import FloatArray, Metric
+from autotailor.ir.space.metric import FloatArray, Metric, grid, scope_of, shape_of
 from autotailor.ir.space.variable import Space
 from autotailor.search.config import SearchConfig, SearchError
 from autotailor.search.front import Front, Objectives, non_dominated

@@ -10,8 +10,7 @@ and a store that was moved finds its artifacts again (``anchors``).
 """
 
 from autotailor.tracking.address import TrackingError
-from autotailor.tracking.journal import Child, Dataset, ExportedModel, RunKey, child, git_commit
-from autotailor.tracking.private import public
+from autotailor.tracking.journal import Child, Dataset, ExportedModel, RunKey, child, git_commit, public
 from autotailor.tracking.recorder import start, stop
 from autotailor.tracking.system import watched
 

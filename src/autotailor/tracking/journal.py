@@ -2,11 +2,16 @@
 
 A journal may wait for days, where the server is away, and the files that it names may have been written anew by then.
 Therefore files are kept beside the journal, as hard links, which cost no space (``keep``).
+
+Private facts are removed (``public``): how to reach a device, and the name of the user. Stores and reports are copied
+and shared. A device's address, its serial number and the path of its key identify a person's machines and are of no use
+to a reader; a path in a home folder contains the user's name.
 """
 
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import threading
@@ -18,11 +23,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autotailor.tracking.private import public
+from autotailor.ir.errors import printable
 
 JOURNALS = "journals"
 FILES = ".files"
 """Suffix of the folder with a journal's files."""
+
+PRIVATE = frozenset({"address", "serial", "key", "password", "token"})
+"""Configuration keys that end in one of these names are left out."""
+
+_HOMES = re.compile(r"(?<![\w.])(/home|/Users)/[^/\s'\"]+")
 
 
 @dataclass(frozen=True)
@@ -199,3 +209,27 @@ def child(folder: Path, run: RunKey, tags: Mapping[str, str], params: Mapping[st
         status = "FINISHED"
     finally:
         journal.end(status)
+
+
+def public(section: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration, nested or flattened, without private keys and with ``~`` in place of home folders.
+
+    Args:
+        section: plain values; it is not changed.
+    """
+    return {key: _shown(value) for key, value in section.items() if str(key).rpartition(".")[2] not in PRIVATE}
+
+
+def _shown(value: Any) -> Any:
+    """A value without private keys and home folders."""
+    if isinstance(value, Mapping):
+        return public(value)
+    if isinstance(value, (list, tuple)):
+        return [_shown(part) for part in value]
+    return printable(_HOMES.sub("~", _without_own_home(value))) if isinstance(value, str) else value
+
+
+def _without_own_home(text: str) -> str:
+    """A text with ``~`` in place of this user's home folder; a home folder of / is not replaced."""
+    home = str(Path.home()).rstrip("/")
+    return re.sub(rf"(?<![\w.]){re.escape(home)}(?=/|$)", "~", text) if home else text

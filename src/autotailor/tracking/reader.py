@@ -27,8 +27,7 @@ from mlflow.entities import DatasetInput, InputTag
 from mlflow.tracking import MlflowClient
 from mlflow.utils.mlflow_tags import MLFLOW_DATASET_CONTEXT
 
-from autotailor.tracking.journal import FILES, Dataset, ExportedModel, RunKey
-from autotailor.tracking.private import public
+from autotailor.tracking.journal import FILES, Dataset, ExportedModel, RunKey, public
 
 if TYPE_CHECKING:
     from autotailor.tracking.store import Store

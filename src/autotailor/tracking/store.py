@@ -11,9 +11,8 @@ from filelock import FileLock
 from autotailor.ir.errors import first_line
 from autotailor.tracking.address import SETTINGS, Address, patient
 from autotailor.tracking.anchors import anchor, artifact_root
-from autotailor.tracking.journal import RunKey, milliseconds
+from autotailor.tracking.journal import RunKey, milliseconds, public
 from autotailor.tracking.keys import legal
-from autotailor.tracking.private import public
 
 os.environ.update({**SETTINGS, **os.environ})  # MLflow reads some of them while it is imported
 

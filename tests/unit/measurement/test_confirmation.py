@@ -31,8 +31,7 @@ from autotailor.search import (
 )
 from autotailor.search.choice import columns
 from autotailor.search.joint.limits import Limits
-from autotailor.search.robust.sessions import Sessions
-from autotailor.search.robust.whole import Whole
+from autotailor.search.robust.forecast import Sessions, Whole
 from autotailor.work import Work
 
 FORECAST = LatencyForecast(0.95, spread=0.03, noise=0.005, degrees=20.0)

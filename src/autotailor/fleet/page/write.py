@@ -8,7 +8,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from autotailor.artifacts import atomic, write_text
 from autotailor.fleet.best import best_within, exports, united_front
-from autotailor.fleet.effort import efforts, minutes
 from autotailor.fleet.page.chart import chart
 from autotailor.fleet.runs import Fleet
 from autotailor.fleet.single import single_subnets
@@ -16,6 +15,9 @@ from autotailor.ir.errors import printable_value
 from autotailor.task.scores import Score
 
 TABLES = ("best", "front", "exports", "single", "effort")
+
+EFFORT = ("model", "device", "rule", "seconds")
+OF_MODEL = "provenance"
 
 
 def tables(fleet: Fleet) -> dict[str, pd.DataFrame]:
@@ -168,3 +170,27 @@ def loss_of_a_single(single: pd.DataFrame) -> str:
         f"One SubNet for all devices loses {known['loss'].mean():.1f} points on average, and at most "
         f"{worst['loss']:.1f} points, on {worst['device']}.{none}"
     )
+
+
+def efforts(fleet: Fleet) -> pd.DataFrame:
+    """The seconds of each rule, as the last run of the rule took them.
+
+    Returns:
+        A table with the columns ``EFFORT``. ``device`` is empty for the rules that work for all devices of a model.
+    """
+    rows = []
+    for (model, device), run in fleet.runs.items():
+        shared = {path.stem for path in (run.folder.path.parent / OF_MODEL).glob("*.json")}
+        for rule, seconds in pd.read_csv(run.folder.path / "timings.csv").itertuples(index=False):
+            rows.append((model, "" if rule in shared else device, rule, seconds))
+    return pd.DataFrame(rows, columns=list(EFFORT)).drop_duplicates(["model", "device", "rule"], ignore_index=True)
+
+
+def minutes(table: pd.DataFrame) -> pd.DataFrame:
+    """Minutes of each model (rows) once, in the column ``""``, and on each device in addition.
+
+    Args:
+        table: a result of ``efforts``.
+    """
+    summed = table.pivot_table(index="model", columns="device", values="seconds", aggfunc="sum", sort=False)
+    return summed / 60.0

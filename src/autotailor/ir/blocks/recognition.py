@@ -11,8 +11,7 @@ layers.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from autotailor.ir.blocks.block import Block, BlockTemplate, Outline, View, templates
-from autotailor.ir.blocks.handle import WIDTH, Handle
+from autotailor.ir.blocks.block import WIDTH, Block, BlockTemplate, Handle, Outline, View, templates
 from autotailor.ir.blocks.kinds import BRANCH, PLAIN
 from autotailor.ir.blocks.region import Region, Row, flat_nodes, item_nodes, item_output, parse_trunk, rows
 from autotailor.ir.dimensions.dimension import Atom, Constant

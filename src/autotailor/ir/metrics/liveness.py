@@ -18,9 +18,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.space.flat_tables import Scope, grid, look_up, shape_of, strides_of
 from autotailor.ir.space.gate import Gate
-from autotailor.ir.space.metric import FloatArray, Term
+from autotailor.ir.space.metric import FloatArray, Scope, Term, grid, look_up, shape_of, strides_of
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space
 

@@ -111,7 +111,7 @@ class OperatorRule:
         raise NotImplementedError
 
     def general(self, node: Node, inputs: Sequence[Dimensions], outputs: Sequence[Dimensions]) -> Node:
-        """The node with attributes that say the same whatever the sizes of batch and axes (see ``generalise.py``)."""
+        """The node with attributes that say the same whatever the sizes of batch and axes (``parser.generalise``)."""
         return node
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Any:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
 from autotailor.ir.alternatives.alternative import of_maps
-from autotailor.ir.blocks.block import Block, View
-from autotailor.ir.blocks.handle import WIDTH, Handle
+from autotailor.ir.blocks.block import WIDTH, Block, Handle, View
 from autotailor.ir.blocks.recognition import loose_nodes
 from autotailor.ir.blocks.stage import Stage
 from autotailor.ir.dimensions.dimension import RESOLUTION, Atom, Dimension, parts_of

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from autotailor.ir.blocks.block import Block
-from autotailor.ir.blocks.handle import WIDTH
+from autotailor.ir.blocks.block import WIDTH, Block
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError

@@ -21,9 +21,8 @@ from autotailor.profiling.errors import LUTError
 from autotailor.profiling.records.differential import estimates
 from autotailor.profiling.records.limits import MOST_COUNT, RANGES, read_feature, refusal, refusal_of_blocks
 from autotailor.profiling.records.record import Record
-from autotailor.profiling.table.database import Database, insert
+from autotailor.profiling.table.database import EXTRAS, ORIGIN, Database, insert
 from autotailor.profiling.table.lut import LUT, LUTRow, refuse_row
-from autotailor.profiling.table.schema import EXTRAS, ORIGIN
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,7 @@ from autotailor.ir.metrics.memory import PeakMemory
 from autotailor.ir.space.link import IDENTITY
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray
-from autotailor.runs.fronts.answer import Gap
-from autotailor.runs.fronts.limit import Limit
+from autotailor.runs.fronts.answer import Gap, Limit
 from autotailor.runs.known_metric import KnownMetric
 from autotailor.search import Constraint, Objectives, SearchConfig, exact_front
 from autotailor.search.constrained.solver import Solver

@@ -19,9 +19,8 @@ from autotailor.ir.space.subnet import IntArray, SubNet, largest, smallest, stac
 from autotailor.ir.space.variable import Space
 from autotailor.runs.folder import RunError
 from autotailor.runs.fronts import exact
-from autotailor.runs.fronts.answer import FrontAnswer
+from autotailor.runs.fronts.answer import FrontAnswer, Limit
 from autotailor.runs.fronts.exact import Exact
-from autotailor.runs.fronts.limit import Limit
 from autotailor.runs.known_metric import KnownMetric, Predictor
 from autotailor.search import Objectives, SearchConfig, SearchError
 from autotailor.search.constrained.question import WITHIN

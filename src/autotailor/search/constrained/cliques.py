@@ -26,8 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.metrics.memory import PeakMemory
-from autotailor.ir.space.flat_tables import Scope, grid, shape_of
-from autotailor.ir.space.metric import FloatArray, Metric
+from autotailor.ir.space.metric import FloatArray, Metric, Scope, grid, shape_of
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space
 from autotailor.search.config import SearchError

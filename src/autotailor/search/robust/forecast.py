@@ -1,7 +1,8 @@
 """What a measurement of a SubNet will say, given the latency that the LUT predicts.
 
-The bias of the LUT and its spread come from ``robust.bias``: in the session of ``validation.csv``, the logarithm y of
-the next measured latency is Student-t with n degrees of freedom around x + a' + b' (x - m), with the variance
+The bias of the LUT and its spread come from ``robust.learning.Bias``: in the session of ``validation.csv``, the
+logarithm y of the next measured latency is Student-t with n degrees of freedom around x + a' + b' (x - m), with the
+variance
 
     s'² (1 + h) + noise² + max(0, lut_error² - usual²).
 
@@ -9,7 +10,7 @@ The noise is what one round of measuring is off from another. A later measuremen
 The residuals of the bias hold the usual standard errors of the LUT already; a SubNet whose own is larger than ``usual``
 gets the difference.
 
-Sessions differ as a whole, by v from one to the next (``robust.sessions``). The session of ``validation.csv`` has moved
+Sessions differ as a whole, by v from one to the next. The session of ``validation.csv`` has moved
 a', and a later session moves what it measures, so that 2 v² is added to the variance. A SubNet that a session has
 measured is known up to the v² of that session, and its next measurement differs by v² of its own. The degrees of
 freedom of such sums are those of Welch and Satterthwaite.
@@ -20,25 +21,127 @@ a budget is a limit of the predicted latency, and exact fronts stay exact.
 A budget that is a share of the largest SubNet's latency has a forecast of its own (``robust.learning.of_shares``), in
 which all latencies are those of sessions where the largest SubNet takes the same time. What moves a whole session is
 the same for both, and cancels.
+
+The latencies of one network differ from session to session, relative to the anchor. A session is some minutes of
+measuring. Rounds within it say nothing of what all of them have in common: where memory
+lies, how the caches are shared with others, how far the anchor follows a network. With t the logarithm of a network's
+latency in the long run, session k finds
+
+    y_k = t + g_k,    g_k ~ N(0, v²).
+
+Networks of one session have much of g_k in common. So a SubNet that was measured in K sessions tells v² by its variance
+over the sessions, and further SubNets make this variance less accidental, but the sessions together count as K - 1
+degrees of freedom only. The configured value, from measurements of other machines, counts as ``WORTH`` degrees of
+freedom (scaled inverse chi² prior):
+
+    v² = (WORTH usual² + (K - 1) mean_s var_s) / (WORTH + K - 1).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import SubNet
 from autotailor.search.robust.distribution import Distribution, Variance, t_quantile, total
-from autotailor.search.robust.sessions import ALIKE, Sessions
-from autotailor.search.robust.whole import Timing, Whole
+
+WORTH = 4.0
+"""Degrees of freedom that the configured noise between sessions counts for."""
+
+Latencies = Mapping[str, float]
+"""Id of a SubNet to the latency that one session has measured, ms."""
 
 ROUNDING = 1e-9
 """Relative error that is no more than rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sessions:
+    """What is known of the sessions on a device. Without arguments, sessions do not differ.
+
+    Attributes:
+        usual: standard deviation of log latency from session to session, before anything was measured on the device.
+        latencies: what each session has measured.
+    """
+
+    usual: float = 0.0
+    latencies: Sequence[Latencies] = ()
+
+    def joined(self, latencies: Latencies) -> Sessions:
+        """These and one more session."""
+        return Sessions(self.usual, (*self.latencies, latencies))
+
+    @cached_property
+    def variance(self) -> Variance:
+        """Of log latency from session to session; exactly 0 where sessions count as alike."""
+        if self.usual == 0.0:
+            return Variance(0.0)
+        repeated = [logs for logs in self._logs() if len(logs) > 1]
+        if not repeated:
+            return Variance(self.usual**2, WORTH)
+        squares = math.fsum(float(np.var(logs)) * len(logs) for logs in repeated)
+        found = squares / sum(len(logs) - 1 for logs in repeated)
+        degrees = max(map(len, repeated)) - 1
+        return Variance((WORTH * self.usual**2 + degrees * found) / (WORTH + degrees), WORTH + degrees)
+
+    def _logs(self) -> list[list[float]]:
+        """For each SubNet the logarithms of its latencies."""
+        names = dict.fromkeys(name for session in self.latencies for name in session)
+        return [[math.log(session[name]) for session in self.latencies if name in session] for name in names]
+
+
+ALIKE = Sessions()
+"""Sessions that do not differ."""
+
+
+class Timing(Protocol):
+    """The latency of a SubNet in one session, such as ``autotailor.measurement.sessions.Timed``."""
+
+    @property
+    def latency_ms(self) -> float:
+        """Milliseconds."""
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the latency within the session, ms."""
+
+    @property
+    def share(self) -> float:
+        """Of the largest SubNet's latency in the same rounds; NaN where that was not measured."""
+
+    @property
+    def share_error(self) -> float:
+        """Standard error of the share within the session."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The largest SubNet.
+
+    Attributes:
+        subnet: the largest SubNet.
+        predicted_ms: its latency by the LUT.
+        latency_ms: the latency that it counts with, whatever a session measures.
+    """
+
+    subnet: SubNet
+    predicted_ms: float
+    latency_ms: float
+
+    def restated(self, session: Mapping[str, Timing]) -> dict[str, float]:
+        """Id of each other SubNet to its latency, as if the largest SubNet took ``latency_ms`` in the session.
+
+        SubNets without a share are left out, and so is the largest SubNet, whose share never differs.
+        """
+        others = {name: each.share for name, each in session.items() if name != self.subnet.id}
+        return {name: share * self.latency_ms for name, share in others.items() if not math.isnan(share)}
 
 
 class Errors(Protocol):

@@ -40,9 +40,7 @@ import numpy as np
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import largest
 from autotailor.search.config import SearchConfig, SearchError
-from autotailor.search.robust.forecast import Errors, LatencyForecast
-from autotailor.search.robust.sessions import Sessions
-from autotailor.search.robust.whole import Whole
+from autotailor.search.robust.forecast import Errors, LatencyForecast, Sessions, Whole
 
 if TYPE_CHECKING:
     import pandas as pd

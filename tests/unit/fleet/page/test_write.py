@@ -3,7 +3,17 @@ from pathlib import Path
 import pandas as pd
 
 import fleets
-from autotailor.fleet.page.write import TABLES, answers, cost_of_a_device, loss_of_a_single, number, tables, write_page
+from autotailor.fleet.page.write import (
+    TABLES,
+    answers,
+    cost_of_a_device,
+    efforts,
+    loss_of_a_single,
+    minutes,
+    number,
+    tables,
+    write_page,
+)
 from autotailor.task.scores import ACCURACY
 
 
@@ -64,3 +74,14 @@ def test_minutes_and_losses_are_said() -> None:
         "budgets no SubNet keeps all of them."
     )
     assert loss_of_a_single(single[2:]) == "No single SubNet keeps the budgets of all devices."
+
+
+def test_what_a_network_takes_once_counts_once_and_each_device_by_itself(tmp_path: Path) -> None:
+    fleet, _ = fleets.fleet(tmp_path)
+    table = efforts(fleet)
+    assert len(table) == len(fleets.MODELS) * (1 + len(fleets.DEVICES))
+    spent = minutes(table)
+    for model in fleets.MODELS:
+        assert spent.loc[model, ""] == 1.0
+        assert spent.loc[model, "host"] == 0.5 * (1 + len("host"))
+        assert spent.loc[model, "phone"] == 0.5 * (1 + len("phone"))

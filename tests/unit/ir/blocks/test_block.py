@@ -6,9 +6,21 @@ from typing import Any
 import pytest
 
 import autotailor
-from autotailor.ir.blocks.block import BlockTemplate, Outline, ResidualTemplate, View, register_template, templates
+from autotailor.ir.blocks.block import (
+    BlockTemplate,
+    Handle,
+    Outline,
+    ResidualTemplate,
+    View,
+    register_template,
+    templates,
+)
 from autotailor.ir.blocks.region import Row
+from autotailor.ir.dimensions.dimension import Atom, Kernel
 from autotailor.ir.errors import GraphError
+
+KERNEL = Handle((Kernel("k", 7),), None, least=3, step=2)
+HEADS = Handle((Atom("heads", 4),), None)
 
 
 def kinds(net: autotailor.SuperNet) -> Counter[str]:
@@ -62,3 +74,14 @@ def test_a_template_that_could_not_be_used_is_refused_when_it_is_registered(temp
     with pytest.raises(GraphError, match=words):
         register_template(template)
     assert templates() == before
+
+
+def test_kernels_lose_a_ring_at_a_time_and_heads_one() -> None:
+    assert KERNEL.sizes() == (3, 5, 7)
+    assert HEADS.sizes() == (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 3.5, 5.0])
+def test_what_is_allowed_is_what_is_listed(size: float) -> None:
+    assert KERNEL.allows(size) == (size in KERNEL.sizes())
+    assert HEADS.allows(size) == (size in HEADS.sizes())

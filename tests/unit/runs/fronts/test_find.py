@@ -11,8 +11,8 @@ import autotailor
 from autotailor.ir.space.subnet import IntArray, canonical
 from autotailor.runs import Limit, Run, RunError
 from autotailor.runs.fronts import exact
+from autotailor.runs.fronts.answer import read_limit
 from autotailor.runs.fronts.find import find_front
-from autotailor.runs.fronts.limit import read_limit
 from autotailor.search import SearchConfig
 from autotailor.search.front import non_dominated
 

@@ -1,5 +1,6 @@
 """The forecast of measured latencies: what it learns, and the limit that a budget becomes."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.measurement.sessions import Timed
 from autotailor.search import Objectives, SearchConfig, SearchError
-from autotailor.search.robust.distribution import Distribution
-from autotailor.search.robust.forecast import LatencyForecast
+from autotailor.search.robust.distribution import Distribution, Variance, total
+from autotailor.search.robust.forecast import WORTH, LatencyForecast, Sessions
 from autotailor.search.robust.learning import TYPICAL, USED, forecast, read_forecast
 
 CONFIDENCE = 0.95
@@ -201,3 +202,34 @@ def test_what_misses_its_budget_never_reads_as_if_it_were_sure(median: float, sc
     outlook = Distribution(median, scale, degrees)
     said = float(f"{outlook.percent(1.0):.1f}")
     assert said <= 100 * outlook.probability(1.0) < said + 0.1 + 1e-9
+
+
+def test_before_any_subnet_was_measured_twice_the_usual_noise_counts() -> None:
+    found = Sessions(0.015).joined({"a": 1.0, "b": 2.0}).joined({"c": 1.0})
+    assert found.variance == Variance(0.015**2, WORTH)
+
+
+def test_two_sessions_that_share_a_shift_of_all_subnets_count_as_one_degree_of_freedom() -> None:
+    first = {"a": 1.0, "b": 2.0, "c": 3.0}
+    found = Sessions(0.015).joined(first).joined({name: 1.04 * ms for name, ms in first.items()}).variance
+    assert found.degrees == WORTH + 1
+    assert found.value == pytest.approx((WORTH * 0.015**2 + math.log(1.04) ** 2 / 2) / (WORTH + 1))
+
+
+def test_over_many_sessions_the_variance_between_them_is_found_whatever_is_usual() -> None:
+    random = np.random.default_rng(0)
+    found = Sessions(0.001)
+    for shift in random.normal(0, 0.03, 200):
+        found = found.joined({"a": math.exp(shift), "b": 2 * math.exp(shift)})
+    assert math.sqrt(found.variance.value) == pytest.approx(0.03, rel=0.15)
+
+
+def test_sessions_that_count_as_alike_stay_so() -> None:
+    assert Sessions().joined({"a": 1.0}).joined({"a": 2.0}).variance.value == 0.0
+
+
+def test_degrees_of_freedom_of_a_sum_are_those_of_its_least_certain_large_part() -> None:
+    assert total((Variance(1.0, 5.0), Variance(0.0, 1.0))) == Variance(1.0, 5.0)
+    assert total((Variance(1.0, 6.0), Variance(1.0, 6.0))).degrees == pytest.approx(12.0)
+    assert total((Variance(1.0), Variance(3.0))) == Variance(4.0, math.inf)
+    assert total(()) == Variance(0.0, math.inf)

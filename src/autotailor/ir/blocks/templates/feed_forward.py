@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from autotailor.ir.blocks.block import WEIGHTED, BlockTemplate, Outline, View, register_template
-from autotailor.ir.blocks.handle import Handle
+from autotailor.ir.blocks.block import WEIGHTED, BlockTemplate, Handle, Outline, View, register_template
 from autotailor.ir.blocks.region import Region, Row
 
 

@@ -7,8 +7,7 @@ which no activation follows.
 
 from collections.abc import Mapping
 
-from autotailor.ir.blocks.block import BlockTemplate, Outline, View, register_template, residual_paths
-from autotailor.ir.blocks.handle import Handle
+from autotailor.ir.blocks.block import BlockTemplate, Handle, Outline, View, register_template, residual_paths
 from autotailor.ir.blocks.region import Region, Row
 from autotailor.ir.graph import Node
 

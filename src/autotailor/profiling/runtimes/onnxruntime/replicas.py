@@ -12,16 +12,25 @@ All copies share the node that packs an input, whose cost therefore cancels in t
 A whole SubNet is written without weights, too, and its operators are timed in place. ONNX Runtime's profiler tells how
 long each kernel of a run took. Nodes of step 7, and the tensors that they write, have names that begin with ``s7.``.
 The optimizer derives the names of its nodes from these names, so that a kernel's step is known.
+
+Sinks depend on the layout: plain, or NCHWc, where blocks of c channels lie side by side. ONNX Runtime's layout pass
+(``NchwcTransformer``) packs convolutions and poolings of images, on processors whose kernels use blocks (x86-64: 8
+channels, 16 with AVX-512). A dense convolution with fewer input channels than a block reads the plain layout.
 """
 
 import math
+import tempfile
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.printer
-from onnx import TensorProto, helper
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
 
-from autotailor.ir.execution.onnx_writer import OPSET, unfused, write_node
+from autotailor.ir.execution.onnx_writer import IR_VERSION, OPSET, unfused, write_node
 from autotailor.ir.feature import OPERANDS, OperatorFeature, Shape, freeze_attributes
 from autotailor.ir.fusion.sequence import PlacedOperator, image_of
 from autotailor.ir.graph import Node
@@ -29,12 +38,15 @@ from autotailor.ir.operators.rule import OperatorRule, rules
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.copies import copies
 from autotailor.profiling.runtimes.feature_nodes import FeatureNodes, feature_nodes
-from autotailor.profiling.runtimes.onnxruntime.layout import ALIGNMENT, reads_packed, writes_packed
 
 CHAINED = frozenset({"Conv", "Add", "Sub", "Mul", "Softmax", "LayerNormalization", "BatchNormalization", "MatMul"})
 """Kinds, besides the elementwise ones, whose copies may form a chain: the optimizer never merges two of them."""
 CONDITIONED = frozenset({"Where"})
 """Kinds whose first operand is a condition, which holds booleans."""
+
+ALIGNMENT = 4
+"""Convolutions whose channels are no multiple of this number stay plain; poolings need whole blocks."""
+POOLINGS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"})
 
 
 class Model:
@@ -229,3 +241,49 @@ def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[
         steps=tuple((operator.feature.id, f"s{i}") for i, operator in enumerate(operators)),
         memory_mb=sum(weight_mb(operator.feature) for operator in operators),
     )
+
+
+@cache
+def block_size() -> int:
+    """Channels of a block on this machine, 1 where there is no packed layout.
+
+    Optimizing a small convolution shows the number.
+    """
+    weight = numpy_helper.from_array(np.ones((1, 3, 1, 1), dtype=np.float32), "w")
+    image, result = (helper.make_tensor_value_info(n, TensorProto.FLOAT, (1, c, 4, 4)) for n, c in (("x", 3), ("y", 1)))
+    graph = helper.make_graph([helper.make_node("Conv", ["x", "w"], ["y"])], "probe", [image], [result], [weight])
+    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+    with tempfile.TemporaryDirectory() as folder:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        options.optimized_model_filepath = str(Path(folder) / "optimized.onnx")
+        onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        optimized = onnx.load(options.optimized_model_filepath)
+    return int(optimized.graph.initializer[0].dims[0])
+
+
+def writes_packed(feature: OperatorFeature) -> bool:
+    """Whether an operator writes its output in the packed layout."""
+    if block_size() == 1 or len(feature.outputs[0]) != 4:
+        return False
+    if feature.kind in POOLINGS:
+        return feature.inputs[0][1] % block_size() == 0
+    return feature.kind == "Conv" and _is_packed(feature)
+
+
+def reads_packed(feature: OperatorFeature) -> bool:
+    """Whether an operator reads its first input in the packed layout."""
+    if feature.kind == "Conv" and feature.attribute("group", 1) == 1 and feature.weights[0][1] < block_size():
+        return False
+    return writes_packed(feature)
+
+
+def _is_packed(feature: OperatorFeature) -> bool:
+    """Whether the layout pass packs a convolution."""
+    group, block = feature.attribute("group", 1), block_size()
+    outputs, inputs = feature.weights[0][:2]
+    if group == 1:
+        return inputs < block or inputs % ALIGNMENT == 0
+    depthwise = inputs == 1 and outputs == group
+    aligned = inputs % block == 0 and (outputs // group) % block == 0
+    return outputs % ALIGNMENT == 0 and (depthwise or aligned)
