@@ -5,7 +5,7 @@ and a server may be away. Therefore each rule only appends lines to its own jour
 *recorder* process, started before the first rule, writes the journals into a SQLite store or to a server (``address``,
 ``recorder``, ``reader``): runs, metrics and files (``store``), datasets (``inputs``), and the exported SubNets as
 registered models (``models``). The next recorder writes journals that a crash or a server that was away left behind.
-Facts that identify a device or a user are left out (``private``), no data are sent anywhere else (``address``, ``ui``),
+Facts that identify a device or a user are left out (``public``), no data are sent anywhere else (``address``, ``ui``),
 and a store that was moved finds its artifacts again (``anchors``).
 """
 

@@ -1,36 +1,15 @@
-"""``autotailor runtime demo POOL``: a pool under load that the command makes, drawn live and on a page afterwards.
-
-The live picture shows what is active, the latency against the deadline, and the accuracy paid. On a terminal it is
-drawn anew some times a second. Elsewhere one line is printed for each phase.
-"""
+"""``autotailor runtime demo POOL``: a pool under load that the command makes, drawn live and on a page afterwards."""
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections import deque
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-from rich.console import Console, Group
-from rich.live import Live as RichLive
-from rich.table import Table
-from rich.text import Text
-
 from autotailor.commands.runtime.place import add_pool, pool_folder
-from autotailor.commands.terminal import given_path, say, terminal
-from autotailor.serving.demo.drive import Phase
-from autotailor.serving.demo.trace import Sample, summed
-from autotailor.serving.service import Service
+from autotailor.commands.terminal import given_path, say
 
 SECONDS = 16.0
 PAGE, TRACE = "runtime.html", "runtime.csv"
-
-PAUSE_S = 0.25
-RECENT_S = 1.0
-WIDTH = 48
-BARS = "▁▂▃▄▅▆▇█"
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -73,6 +52,7 @@ def run(options: argparse.Namespace) -> None:
         PoolError: the pool cannot be read, or an option is invalid.
     """
     from autotailor.artifacts import atomic
+    from autotailor.commands.runtime.live import Live
     from autotailor.commands.runtime.page import write_page
     from autotailor.serving import Service
     from autotailor.serving.demo.drive import (
@@ -144,88 +124,3 @@ def burdens_of(text: str) -> tuple[int, ...]:
             f"--burdens {text}: expected numbers from 0 to {MOST} with commas between them, such as 0,1,3,0"
         )
     return tuple(int(word) for word in words)
-
-
-class Live:
-    """Shows samples as they come; a context manager that leaves the last picture on the terminal."""
-
-    def __init__(self, service: Service, plan: Sequence[Phase], console: Console | None = None) -> None:
-        self._service, self._plan = service, plan
-        self._console = console or terminal()
-        self._recent: deque[Sample] = deque()
-        self._phase: list[Sample] = []
-        self._history: deque[float] = deque(maxlen=WIDTH)
-        self._drawn = 0.0
-        self._live = RichLive(console=self._console, auto_refresh=False, transient=False)
-
-    def __enter__(self) -> Live:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end_phase()
-        if self._console.is_terminal:
-            self._live.stop()
-
-    def show(self, sample: Sample) -> None:
-        """Takes an inference, and draws where it is time to."""
-        if self._phase and self._phase[-1].burdens != sample.burdens:
-            self._end_phase()
-        self._phase.append(sample)
-        if not self._console.is_terminal:
-            return
-        self._recent.append(sample)
-        now = time.monotonic()
-        if now - self._drawn >= PAUSE_S:
-            self._drawn = now
-            while self._recent and self._recent[0].seconds < sample.seconds - RECENT_S:
-                self._recent.popleft()
-            self._live.update(self.picture(), refresh=True)
-
-    def picture(self) -> Group:
-        """The picture of the last second."""
-        recent = summed(list(self._recent))
-        last = self._recent[-1]
-        self._history.append(recent.p95_ms / last.deadline_ms)
-        total = sum(phase.seconds for phase in self._plan)
-        head = Text(f"{last.burdens} competing · {last.seconds:4.1f} of {total:.0f} s", style="bold")
-        members = Table(box=None, padding=(0, 2, 0, 0))
-        for heading in ("member", "accuracy", ""):
-            members.add_column(heading)
-        counts = self._service.status()["counters"]["by_member"]
-        for name, accuracy in zip(self._service.names, self._service.accuracies, strict=True):
-            is_active = name == last.member
-            mark = "◀ active" if is_active else f"{counts[name]} inferences" if counts[name] else ""
-            members.add_row(name, f"{accuracy:.2f} %", mark, style="bold green" if is_active else "dim")
-        lost = max(self._service.accuracies) - recent.accuracy
-        return Group(
-            head,
-            members,
-            Text(f"latency   median {recent.median_ms:.3g} ms, 95 % within {recent.p95_ms:.3g} ms, "
-                 f"deadline {last.deadline_ms:.3g} ms"),
-            Text(f"late      {recent.late:.1%} of the last second", style="red" if recent.late > 0.05 else "green"),
-            Text(f"accuracy  {recent.accuracy:.2f} %, {lost:.2f} points below the best"),
-            Text(f"load      operators {last.slowdown:.2f} times as slow, waiting {last.waiting:.0%}"),
-            self._line(),
-        )  # fmt: skip
-
-    def _line(self) -> Text:
-        """The 95 % quantile over the deadline, through time; what is above the deadline is red."""
-        text = Text("p95/deadline  ")
-        for ratio in self._history:
-            level = int(np.clip(ratio / 2 * len(BARS), 0, len(BARS) - 1))
-            text.append(BARS[level], style="red" if ratio > 1 else "green")
-        return text
-
-    def _end_phase(self) -> None:
-        if not self._phase:
-            return
-        whole = summed(self._phase)
-        self._phase = []
-        self._console.print(
-            f"{whole.burdens} competing: {whole.inferences} inferences, median {whole.median_ms:.3g} ms, 95 % within "
-            f"{whole.p95_ms:.3g} ms, {whole.late:.1%} late, accuracy {whole.accuracy:.2f} %, mostly {whole.member}",
-            highlight=False,
-            soft_wrap=True,
-        )

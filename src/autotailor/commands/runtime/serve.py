@@ -1,35 +1,21 @@
 """``autotailor runtime serve POOL [--device NAME]``: serves a pool, here or on a device, until it is stopped.
 
 The first signal ends the work in order, and further ones do not disturb the tidying up. A closed terminal ends the
-command, too, unless it was started with ``nohup``. A pool on this computer is served by ``autotailor-serve``.
+command, too, unless it was started with ``nohup``.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
-import re
 import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 from types import FrameType
-from typing import IO, Any
+from typing import Any
 
 from autotailor.commands.runtime.place import add_address, add_pool, address_of, pool_folder
 from autotailor.commands.terminal import given_path, say
-from autotailor.serving import library
-from autotailor.serving.errors import PoolError
-from autotailor.serving.wire import Address, Client
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-SAID = re.compile(r"serving .* with (\d+) members at (?:unix:.*|tcp:(\d+))\n")
-ERROR, KEY = f"{library.SERVER}: ", "key "
-PR_SET_PDEATHSIG = 1
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -105,6 +91,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _serve_here(options: argparse.Namespace) -> None:
     """Serves on this computer."""
+    from autotailor.commands.runtime import local
     from autotailor.serving import PoolError
     from autotailor.serving.wire import Address
 
@@ -115,7 +102,7 @@ def _serve_here(options: argparse.Namespace) -> None:
         words += ["--sensors", str(root)]
     if options.cores is not None:
         words += ["--cores", options.cores]
-    serve(pool_folder(options.pool), Address.parse(address_of(options)), words)
+    local.serve(pool_folder(options.pool), Address.parse(address_of(options)), words)
 
 
 def _policy(options: argparse.Namespace) -> list[str]:
@@ -160,71 +147,3 @@ class Interruption:
         for number in NUMBERS:
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
-
-
-def serve(folder: Path, address: Address, options: Sequence[str]) -> None:
-    """Serves a pool until a client stops it, or until SIGINT or SIGTERM.
-
-    Args:
-        folder: of the pool.
-        address: where to listen.
-        options: further ones of ``autotailor-serve``.
-
-    Raises:
-        PoolError: the server was not built, or it has ended with this error.
-    """
-    where = ["--tcp", str(address.port)] if address.path is None else ["--socket", str(address.path)]
-    command = [str(library.built(library.SERVER)), str(folder), *where, *options]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_end_with_parent
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    errors: list[str] = []
-    listening = threading.Thread(target=_hand_on, args=(process.stderr, errors), daemon=True)
-    listening.start()
-    with _ended_by_signals(process):
-        line = process.stdout.readline()
-        if line.startswith(KEY):  # of a port; users of this command change the server through a Unix socket
-            line = process.stdout.readline()
-        if said := SAID.fullmatch(line):
-            _announce(folder, int(said[1]), address if said[2] is None else Address(port=int(said[2])))
-        process.stdout.read()  # the last status
-        code = process.wait()
-    listening.join()
-    if code != 0:
-        raise PoolError(errors[-1] if errors else f"{library.SERVER} has ended with exit code {code}; start it again")
-    say("stopped")
-
-
-@contextmanager
-def _ended_by_signals(process: subprocess.Popen[str]) -> Iterator[None]:
-    """SIGINT and SIGTERM end the server, and thereby this process."""
-    before = {each: signal.signal(each, lambda *_: process.terminate()) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        process.terminate()
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-
-def _announce(folder: Path, count: int, address: Address) -> None:
-    with Client(address) as client:
-        deadline = client.status()["settings"]["deadline_ms"]
-    say(f"serving {count} members of {folder} at {address}; deadline {deadline:.3g} ms")
-
-
-def _hand_on(stream: IO[str], errors: list[str]) -> None:
-    """Prints what the server complains of; why it ends is kept."""
-    for line in stream:
-        if line.startswith(ERROR):
-            errors.append(line.removeprefix(ERROR).rstrip("\n"))
-        else:
-            say(line, end="", file=sys.stderr)
-
-
-def _end_with_parent() -> None:
-    """Lets the server, in which this runs, end with the process that started it, also where that is killed (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -144,7 +144,7 @@ def cost_of_a_device(spent: pd.DataFrame) -> str:
     """What one more device takes.
 
     Args:
-        spent: a result of ``effort.minutes``.
+        spent: a result of ``minutes``.
     """
     own = spent.drop(columns="", errors="ignore").sum()
     once = spent[""].sum() if "" in spent else 0.0
