@@ -10,7 +10,6 @@ datasets and models are looked for before they are made.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import shutil
@@ -22,12 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psutil
 from filelock import FileLock
-from mlflow.entities import Dataset as DatasetEntity
-from mlflow.entities import DatasetInput, InputTag
-from mlflow.tracking import MlflowClient
-from mlflow.utils.mlflow_tags import MLFLOW_DATASET_CONTEXT
 
-from autotailor.tracking.journal import FILES, Dataset, ExportedModel, RunKey, public
+from autotailor.tracking.journal import FILES, Dataset, ExportedModel, RunKey
 
 if TYPE_CHECKING:
     from autotailor.tracking.store import Store
@@ -38,9 +33,6 @@ ASIDE = ".refused"
 KILLED = json.dumps({"event": "end", "status": "KILLED", "time": None})
 SYSTEM = "system/"
 """Prefix of the metrics that MLflow shows as the machine's."""
-
-DIGITS = 16
-MAX_SOURCE = 60_000  # MLflow keeps 65535 characters
 
 
 @dataclass(frozen=True)
@@ -170,6 +162,8 @@ class Reader:
 
     def _log_dataset(self, owner: _Owner, used: Dataset) -> None:
         """Writes a split into the inputs of the child and of the parent."""
+        from autotailor.tracking.inputs import log_dataset
+
         for run_id in (owner.run_id, owner.parent):
             log_dataset(self._store.client, run_id, used)
 
@@ -243,38 +237,3 @@ def _is_end(line: str) -> bool:
 def _orphaned(start: dict[str, Any]) -> bool:
     """Whether the process that started a journal ran on this machine and has ended."""
     return bool(start["host"] == platform.node()) and not alive(int(start["pid"]))
-
-
-def log_dataset(client: MlflowClient, run_id: str, used: Dataset) -> None:
-    """Writes a split into the inputs of a run; the same split is an input once.
-
-    The digest is that of the description and the split, so that equal digests mean equal images.
-    """
-    description = str(public({"data": used.description})["data"])
-    digest = hashlib.sha256(f"{used.split} {used.description}".encode()).hexdigest()[:DIGITS]
-    inputs = client.get_run(run_id).inputs
-    known = inputs.dataset_inputs if inputs else []
-    if any((each.dataset.name, each.dataset.digest) == (used.name, digest) for each in known):
-        return
-    source = {"tags": {"mlflow.source.name": "autotailor.data.load", "data": description[:MAX_SOURCE]}}
-    entity = DatasetEntity(
-        used.name,
-        digest,
-        source_type="code",
-        source=json.dumps(source),
-        schema=json.dumps(_schema(used)),
-        profile=json.dumps({"images": used.images, "classes": used.classes, "resolution": used.resolution}),
-    )
-    client.log_inputs(run_id, [DatasetInput(entity, [InputTag(MLFLOW_DATASET_CONTEXT, used.split)])])
-
-
-def _schema(used: Dataset) -> dict[str, object]:
-    """The shapes of images and labels, as MLflow's NumPy datasets describe them."""
-    image = {"dtype": "float32", "shape": [-1, 3, used.resolution, used.resolution]}
-    label = {"dtype": "int64", "shape": [-1]}
-    return {
-        "mlflow_tensorspec": {
-            "features": json.dumps([{"type": "tensor", "tensor-spec": image}]),
-            "targets": json.dumps([{"type": "tensor", "tensor-spec": label}]),
-        }
-    }
