@@ -83,7 +83,7 @@ class RemoteTransport(Transport):
         self.shell.checked(fill(scripts.USABLE, base=self.base), f"cannot work in {self.base}")
 
     def probe(self) -> Mapping[str, Any]:
-        return scripts.parse(self.shell.checked(scripts.FACTS, "cannot tell what it is"))
+        return scripts.parse_facts(self.shell.checked(scripts.FACTS, "cannot tell what it is"))
 
     @property
     def folder(self) -> str:
