@@ -1,11 +1,9 @@
 """A fleet: several networks, each tailored for several devices, and what all these finished runs say together.
 
-* ``best``: the most accurate SubNet of all networks within each budget of each device, and the fronts of all networks
-  united.
+* ``best``: the most accurate SubNet of all networks within each budget of each device, the fronts of all networks
+  united, and what was exported and measured.
 * ``single``: what it would cost in accuracy to run one SubNet of one network on every device.
-* ``effort``: how many minutes each device and each network took.
-* ``exports``: what was exported and measured.
-* ``page``: the page that shows these tables.
+* ``page``: the page that shows these tables, and how many minutes each device and each network took.
 """
 
 from typing import TYPE_CHECKING
