@@ -9,9 +9,11 @@ PROJECT holds a finished run of weights that arrived. For each budget, beside it
 3. ``ratios alone``: one share of the hidden channels of all blocks, in closed form, closest below the budget, tuned.
 4. ``Torch-Pruning``: the network sliced by L1 norms to the MACs of the exported SubNet (``controls/slicing.py``); as it
    is, and tuned. Its channels have no counterpart in the given network, so that it learns from answers alone.
-5. ``scaled``: the network with all widths scaled to these MACs, from scratch.
+5. ``FastNAS``: of NVIDIA's ModelOpt, to the same MACs, chosen by right answers on the validation set; as it is, and
+   tuned. Left out where its packages are not installed (``controls/fastnas.py``).
+6. ``scaled``: the network with all widths scaled to these MACs, from scratch.
 
-Costs are those that the run's table of latencies predicts, or MACs; those of 4 and 5 are shares of the MACs. Tuning is
+Costs are those that the run's table of latencies predicts, or MACs; those of 4 to 6 are shares of the MACs. Tuning is
 the run's ``polish``: the given network teaches, statistics stay, and the range test chooses the rate of each rival.
 Accuracies are percent of the validation and of the test set; differences from the exported SubNet have the standard
 error of the pairs, picture by picture.
@@ -25,7 +27,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ import numpy.typing as npt
 import onnx2torch
 import pandas as pd
 import torch
+from controls import fastnas
 from controls.slicing import flops, narrowest, sliced
 from plain_table import plain_table
 from rich.console import Console
@@ -182,6 +185,19 @@ def torch_pruning(run: Finished, macs: float) -> Graph:
     return autotailor.compile(sliced(network, width, side, classes, 8), {}, resolution=side).graph
 
 
+def fast_nas(run: Finished, macs: float, scores: Path) -> Graph:
+    """The network as FastNAS prunes it to a share of its MACs or below; ``scores`` are a file that budgets share."""
+    side = int(run.settings["model"]["resolution"])
+    network = onnx2torch.convert(to_onnx(run.original.original))
+    batches = list(islice(run.splits.train.batches(0, 32), 8))
+
+    def score(module: nn.Module) -> float:
+        return percent(correctness(module.eval(), run.splits.validation, 0))
+
+    found = fastnas.pruned(network, macs, side, batches, score, scores)
+    return autotailor.compile(found.eval(), {}, resolution=side).graph
+
+
 def scaled(run: Finished, macs: float) -> Graph:
     """The network with all widths scaled to no fewer than a share of its MACs, and random weights."""
     side = int(run.settings["model"]["resolution"])
@@ -285,14 +301,12 @@ def main() -> None:
         graph = torch_pruning(run, share)
         add(name, "Torch-Pruning, as it is", largest, graph, 0, ours, share)
         add(name, "Torch-Pruning, tuned", largest, *tuned_alone(run, graph, images), ours, share)
-        add(
-            name,
-            "scaled, from scratch",
-            largest,
-            *tuned_alone(run, scaled(run, share), images, frozen=False),
-            ours,
-            share,
-        )
+        if fastnas.available():
+            graph = fast_nas(run, share, run.results / "fastnas.pth")
+            add(name, "FastNAS, as it is", largest, graph, 0, ours, share)
+            add(name, "FastNAS, tuned", largest, *tuned_alone(run, graph, images), ours, share)
+        graph, seen = tuned_alone(run, scaled(run, share), images, frozen=False)
+        add(name, "scaled, from scratch", largest, graph, seen, ours, share)
     table = pd.DataFrame(rows, columns=COLUMNS)
     Console(width=160).print(plain_table(table, "Beside the exported SubNets"))
     if asked.csv:
