@@ -1,7 +1,7 @@
 """NVIDIA's FastNAS (ModelOpt): channels of a trained network chosen by scores of single layers, to a number of MACs.
 
-Needs the packages ``nvidia-modelopt``, ``torchprofile<0.1`` and ``nvidia-ml-py``, which the project's files do not name:
-ModelOpt pins none of the versions that it breaks with.
+Needs the packages ``nvidia-modelopt``, ``torchprofile<0.1``, ``nvidia-ml-py`` and ``pulp``, which the project's files
+do not name, because ModelOpt breaks with later versions of some that it asks for.
 """
 
 from __future__ import annotations
