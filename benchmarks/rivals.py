@@ -24,7 +24,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
@@ -128,17 +128,25 @@ class Finished:
         module = self.net.module().eval()
         return self.net.slice(subnet, Calibrator(self.splits, calibration).statistics(module, subnet))
 
-    def tuned(self, subnet: SubNet, images: int) -> tuple[Graph, int]:
-        """A SubNet polished as the run does, with this many images, and the images that it has seen."""
+    def tuned(self, rivals: Mapping[str, SubNet], images: int) -> dict[str, tuple[Graph, int]]:
+        """SubNets polished side by side as the run does, with this many images each, and the images that each has seen.
+
+        Where polishing does not bring a SubNet nearer to the teacher, it has seen 0 and keeps what it inherits.
+        """
         settings = polishing.PolishConfig.from_section(self.settings["polish"])
         settings = replace(settings, rounds=(polishing.Round(1, images=images),))
+        contests = {name: [subnet] for name, subnet in rivals.items()}
+        inherited = {subnet.id: 0.0 for subnet in rivals.values()}
         with tempfile.TemporaryDirectory() as folder:
             found, _ = polishing.polish(
-                self.net, self.original, self.splits, {"rival": [subnet]}, {subnet.id: 0.0}, settings, Path(folder)
+                self.net, self.original, self.splits, contests, inherited, settings, Path(folder)
             )
-        own = found["rival"]
-        assert own.weights is not None
-        return self.net.slice(subnet).with_weights(own.weights), own.images
+        return {name: (self._graph(each), each.images) for name, each in found.items()}
+
+    def _graph(self, each: polishing.Polished) -> Graph:
+        if each.weights is None:
+            return self.inherited(each.subnet)
+        return self.net.slice(each.subnet).with_weights(each.weights)
 
 
 def tuned_alone(run: Finished, graph: Graph, images: int, frozen: bool = True) -> tuple[Graph, int]:
@@ -259,6 +267,7 @@ def main() -> None:
     parser.add_argument("device")
     parser.add_argument("overrides", nargs="*", help="KEY=VALUE, as the run had them")
     parser.add_argument("--csv", type=Path)
+    parser.add_argument("--budgets", nargs="*", default=[], help="names; all where none is given")
     asked = parser.parse_args()
     folder = asked.project.resolve()
     os.chdir(folder)  # paths of the configuration are relative to the project
@@ -286,6 +295,8 @@ def main() -> None:
     largest = run.net.largest()
     add("", "the network", largest, run.net.slice(largest), 0)
     for name, limit in limits.items():
+        if asked.budgets and name not in asked.budgets:
+            continue
         each = chosen[name]
         images = int(said["images"]) if each.graph is not None else 0
         graph = each.graph if each.graph is not None else run.inherited(each.subnet)
@@ -294,9 +305,10 @@ def main() -> None:
         small, shallow, narrow = (choose(run, bound) for choose in (smaller_pictures, depth_alone, ratios_alone))
         add(name, "smaller pictures, as it is", small, run.inherited(small), 0, ours)
         images = images or 12000
-        for what, rival in (("smaller pictures", small), ("depth alone", shallow), ("ratios alone", narrow)):
-            if rival != largest:
-                add(name, f"{what}, tuned", rival, *run.tuned(rival, images), ours)
+        named = {"smaller pictures": small, "depth alone": shallow, "ratios alone": narrow}
+        cut = {what: rival for what, rival in named.items() if rival != largest}
+        for what, found in run.tuned(cut, images).items():
+            add(name, f"{what}, tuned", cut[what], *found, ours)
         share = float(macs.predict(each.subnet.to_array())[0]) / all_macs
         graph = torch_pruning(run, share)
         add(name, "Torch-Pruning, as it is", largest, graph, 0, ours, share)

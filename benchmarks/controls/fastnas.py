@@ -1,6 +1,6 @@
 """NVIDIA's FastNAS (ModelOpt): channels of a trained network chosen by scores of single layers, to a number of MACs.
 
-Needs the packages ``nvidia-modelopt``, ``torchprofile<0.1``, ``nvidia-ml-py`` and ``pulp``, which the project's files
+Needs the packages ``nvidia-modelopt``, ``torchprofile<0.1``, ``nvidia-ml-py`` and ``regex``, which the project's files
 do not name, because ModelOpt breaks with later versions of some that it asks for.
 """
 
