@@ -36,8 +36,10 @@ import numpy.typing as npt
 import onnx2torch
 import pandas as pd
 import torch
+import torch.fx
 from controls import fastnas
 from controls.slicing import flops, narrowest, sliced
+from onnx2torch.node_converters.reshape import OnnxReshape
 from plain_table import plain_table
 from rich.console import Console
 from torch import nn
@@ -180,13 +182,25 @@ def tuned_alone(run: Finished, graph: Graph, images: int, frozen: bool = True) -
     return graph.with_weights(modules[0].arrays()), len(history) * part.num_batches(settings.batch_size) * size
 
 
-def torch_pruning(run: Finished, macs: float) -> Graph:
-    """The network with the channels of largest L1 norm, the same share everywhere, at a share of its MACs or above.
+def torch_network(run: Finished) -> nn.Module:
+    """The network in modules of PyTorch, as pruners need it: what ``onnx2torch`` makes of the compiled network.
 
-    Torch-Pruning reads modules of PyTorch, and so gets what ``onnx2torch`` makes of the compiled network.
+    Where it flattens maps into a stated number of channels, it flattens whatever is left of them.
     """
-    side = int(run.settings["model"]["resolution"])
     network = onnx2torch.convert(to_onnx(run.original.original))
+    assert isinstance(network, torch.fx.GraphModule)
+    for node in network.graph.nodes:
+        if node.op == "call_module" and isinstance(network.get_submodule(node.target), OnnxReshape):
+            network.set_submodule(node.target, nn.Flatten())
+            node.args = node.args[:1]
+    network.recompile()
+    return network.eval()
+
+
+def torch_pruning(run: Finished, macs: float) -> Graph:
+    """The network with the channels of largest L1 norm, the same share everywhere, at a share of its MACs or above."""
+    side = int(run.settings["model"]["resolution"])
+    network = torch_network(run)
     classes = int(run.settings["model"]["num_classes"])
     whole = flops(network, side)
     width = narrowest(lambda w: flops(sliced(network, w, side, classes, 8), side) / whole, macs)
@@ -196,7 +210,7 @@ def torch_pruning(run: Finished, macs: float) -> Graph:
 def fast_nas(run: Finished, macs: float, scores: Path) -> Graph:
     """The network as FastNAS prunes it to a share of its MACs or below; ``scores`` are a file that budgets share."""
     side = int(run.settings["model"]["resolution"])
-    network = onnx2torch.convert(to_onnx(run.original.original))
+    network = torch_network(run)
     batches = list(islice(run.splits.train.batches(0, 32), 8))
 
     def score(module: nn.Module) -> float:
