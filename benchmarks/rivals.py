@@ -197,6 +197,19 @@ def torch_network(run: Finished) -> nn.Module:
     return network.eval()
 
 
+@torch.no_grad()
+def compiled(run: Finished, network: nn.Module) -> Graph:
+    """A pruned network with statistics of BatchNorm of its own, from eight batches of training pictures."""
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.reset_running_stats()
+            module.momentum = None  # the mean over all batches
+    network.train()
+    for images, _ in islice(run.splits.train.batches(0, 32), 8):
+        network(images)
+    return autotailor.compile(network.eval(), {}, resolution=int(run.settings["model"]["resolution"])).graph
+
+
 def torch_pruning(run: Finished, macs: float) -> Graph:
     """The network with the channels of largest L1 norm, the same share everywhere, at a share of its MACs or above."""
     side = int(run.settings["model"]["resolution"])
@@ -204,7 +217,7 @@ def torch_pruning(run: Finished, macs: float) -> Graph:
     classes = int(run.settings["model"]["num_classes"])
     whole = flops(network, side)
     width = narrowest(lambda w: flops(sliced(network, w, side, classes, 8), side) / whole, macs)
-    return autotailor.compile(sliced(network, width, side, classes, 8), {}, resolution=side).graph
+    return compiled(run, sliced(network, width, side, classes, 8))
 
 
 def fast_nas(run: Finished, macs: float, scores: Path) -> Graph:
@@ -216,8 +229,7 @@ def fast_nas(run: Finished, macs: float, scores: Path) -> Graph:
     def score(module: nn.Module) -> float:
         return percent(correctness(module.eval(), run.splits.validation, 0))
 
-    found = fastnas.pruned(network, macs, side, batches, score, scores)
-    return autotailor.compile(found.eval(), {}, resolution=side).graph
+    return compiled(run, fastnas.pruned(network, macs, side, batches, score, scores))
 
 
 def scaled(run: Finished, macs: float) -> Graph:
