@@ -10,7 +10,7 @@ from autotailor import config
 
 CONF = Path(__file__).parents[3] / "conf"
 TRAINED_HERE = {"resnet_digits": ("mixed", "default"), "vit_digits": ("transformer", "transformer")}
-PLENTY = {"trained_digits": ("mixed", "default")}
+PLENTY = {"trained_digits": ("none", "default")}
 
 
 def files(model: str, *overrides: str) -> tuple[str, str]:
