@@ -9,9 +9,11 @@ PROJECT holds a finished run of weights that arrived. For each budget, beside it
 3. ``ratios alone``: one share of the hidden channels of all blocks, in closed form, closest below the budget, tuned.
 4. ``Torch-Pruning``: the network sliced by L1 norms to the MACs of the exported SubNet (``controls/slicing.py``); as it
    is, and tuned. Its channels have no counterpart in the given network, so that it learns from answers alone.
-5. ``scaled``: the network with all widths scaled to these MACs, from scratch.
+5. ``FastNAS``: of NVIDIA's ModelOpt, to the same MACs, chosen by right answers on the validation set; as it is, and
+   tuned. Left out where its packages are not installed (``controls/fastnas.py``).
+6. ``scaled``: the network with all widths scaled to these MACs, from scratch.
 
-Costs are those that the run's table of latencies predicts, or MACs; those of 4 and 5 are shares of the MACs. Tuning is
+Costs are those that the run's table of latencies predicts, or MACs; those of 4 to 6 are shares of the MACs. Tuning is
 the run's ``polish``: the given network teaches, statistics stay, and the range test chooses the rate of each rival.
 Accuracies are percent of the validation and of the test set; differences from the exported SubNet have the standard
 error of the pairs, picture by picture.
@@ -22,10 +24,10 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,10 @@ import numpy.typing as npt
 import onnx2torch
 import pandas as pd
 import torch
+import torch.fx
+from controls import fastnas
 from controls.slicing import flops, narrowest, sliced
+from onnx2torch.node_converters.reshape import OnnxReshape
 from plain_table import plain_table
 from rich.console import Console
 from torch import nn
@@ -124,17 +129,25 @@ class Finished:
         module = self.net.module().eval()
         return self.net.slice(subnet, Calibrator(self.splits, calibration).statistics(module, subnet))
 
-    def tuned(self, subnet: SubNet, images: int) -> tuple[Graph, int]:
-        """A SubNet polished as the run does, with this many images, and the images that it has seen."""
+    def tuned(self, rivals: Mapping[str, SubNet], images: int) -> dict[str, tuple[Graph, int]]:
+        """SubNets polished side by side as the run does, with this many images each, and the images that each has seen.
+
+        Where polishing does not bring a SubNet nearer to the teacher, it has seen 0 and keeps what it inherits.
+        """
         settings = polishing.PolishConfig.from_section(self.settings["polish"])
         settings = replace(settings, rounds=(polishing.Round(1, images=images),))
+        contests = {name: [subnet] for name, subnet in rivals.items()}
+        inherited = {subnet.id: 0.0 for subnet in rivals.values()}
         with tempfile.TemporaryDirectory() as folder:
             found, _ = polishing.polish(
-                self.net, self.original, self.splits, {"rival": [subnet]}, {subnet.id: 0.0}, settings, Path(folder)
+                self.net, self.original, self.splits, contests, inherited, settings, Path(folder)
             )
-        own = found["rival"]
-        assert own.weights is not None
-        return self.net.slice(subnet).with_weights(own.weights), own.images
+        return {name: (self._graph(each), each.images) for name, each in found.items()}
+
+    def _graph(self, each: polishing.Polished) -> Graph:
+        if each.weights is None:
+            return self.inherited(each.subnet)
+        return self.net.slice(each.subnet).with_weights(each.weights)
 
 
 def tuned_alone(run: Finished, graph: Graph, images: int, frozen: bool = True) -> tuple[Graph, int]:
@@ -168,17 +181,54 @@ def tuned_alone(run: Finished, graph: Graph, images: int, frozen: bool = True) -
     return graph.with_weights(modules[0].arrays()), len(history) * part.num_batches(settings.batch_size) * size
 
 
-def torch_pruning(run: Finished, macs: float) -> Graph:
-    """The network with the channels of largest L1 norm, the same share everywhere, at a share of its MACs or above.
+def torch_network(run: Finished) -> nn.Module:
+    """The network in modules of PyTorch, as pruners need it: what ``onnx2torch`` makes of the compiled network.
 
-    Torch-Pruning reads modules of PyTorch, and so gets what ``onnx2torch`` makes of the compiled network.
+    Where it flattens maps into a stated number of channels, it flattens whatever is left of them.
     """
-    side = int(run.settings["model"]["resolution"])
     network = onnx2torch.convert(to_onnx(run.original.original))
+    assert isinstance(network, torch.fx.GraphModule)
+    for node in network.graph.nodes:
+        if node.op == "call_module" and isinstance(network.get_submodule(node.target), OnnxReshape):
+            network.set_submodule(node.target, nn.Flatten())
+            node.args = node.args[:1]
+    network.recompile()
+    return network.eval()
+
+
+@torch.no_grad()
+def compiled(run: Finished, network: nn.Module) -> Graph:
+    """A pruned network with statistics of BatchNorm of its own, from eight batches of training pictures."""
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.reset_running_stats()
+            module.momentum = None  # the mean over all batches
+    network.train()
+    for images, _ in islice(run.splits.train.batches(0, 32), 8):
+        network(images)
+    return autotailor.compile(network.eval(), {}, resolution=int(run.settings["model"]["resolution"])).graph
+
+
+def torch_pruning(run: Finished, macs: float) -> Graph:
+    """The network with the channels of largest L1 norm, the same share everywhere, at a share of its MACs or above."""
+    side = int(run.settings["model"]["resolution"])
+    network = torch_network(run)
     classes = int(run.settings["model"]["num_classes"])
     whole = flops(network, side)
     width = narrowest(lambda w: flops(sliced(network, w, side, classes, 8), side) / whole, macs)
-    return autotailor.compile(sliced(network, width, side, classes, 8), {}, resolution=side).graph
+    return compiled(run, sliced(network, width, side, classes, 8))
+
+
+def fast_nas(run: Finished, macs: float, scores: Path) -> Graph:
+    """The network as FastNAS prunes it to a share of its MACs or below; ``scores`` are a file that budgets share."""
+    side = int(run.settings["model"]["resolution"])
+    network = torch_network(run)
+    batches = list(islice(run.splits.train.batches(0, 32), 8))
+
+    def score(module: nn.Module) -> float:
+        return percent(correctness(module.eval(), run.splits.validation, 0))
+
+    return compiled(run, fastnas.pruned(network, macs, side, batches, score, scores))
 
 
 def scaled(run: Finished, macs: float) -> Graph:
@@ -242,6 +292,7 @@ def main() -> None:
     parser.add_argument("device")
     parser.add_argument("overrides", nargs="*", help="KEY=VALUE, as the run had them")
     parser.add_argument("--csv", type=Path)
+    parser.add_argument("--budgets", nargs="*", default=[], help="names; all where none is given")
     asked = parser.parse_args()
     folder = asked.project.resolve()
     os.chdir(folder)  # paths of the configuration are relative to the project
@@ -269,6 +320,8 @@ def main() -> None:
     largest = run.net.largest()
     add("", "the network", largest, run.net.slice(largest), 0)
     for name, limit in limits.items():
+        if asked.budgets and name not in asked.budgets:
+            continue
         each = chosen[name]
         images = int(said["images"]) if each.graph is not None else 0
         graph = each.graph if each.graph is not None else run.inherited(each.subnet)
@@ -277,21 +330,20 @@ def main() -> None:
         small, shallow, narrow = (choose(run, bound) for choose in (smaller_pictures, depth_alone, ratios_alone))
         add(name, "smaller pictures, as it is", small, run.inherited(small), 0, ours)
         images = images or 12000
-        for what, rival in (("smaller pictures", small), ("depth alone", shallow), ("ratios alone", narrow)):
-            if rival != largest:
-                add(name, f"{what}, tuned", rival, *run.tuned(rival, images), ours)
+        named = {"smaller pictures": small, "depth alone": shallow, "ratios alone": narrow}
+        cut = {what: rival for what, rival in named.items() if rival != largest}
+        for what, found in run.tuned(cut, images).items():
+            add(name, f"{what}, tuned", cut[what], *found, ours)
         share = float(macs.predict(each.subnet.to_array())[0]) / all_macs
         graph = torch_pruning(run, share)
         add(name, "Torch-Pruning, as it is", largest, graph, 0, ours, share)
         add(name, "Torch-Pruning, tuned", largest, *tuned_alone(run, graph, images), ours, share)
-        add(
-            name,
-            "scaled, from scratch",
-            largest,
-            *tuned_alone(run, scaled(run, share), images, frozen=False),
-            ours,
-            share,
-        )
+        if fastnas.available():
+            graph = fast_nas(run, share, run.results / "fastnas.pth")
+            add(name, "FastNAS, as it is", largest, graph, 0, ours, share)
+            add(name, "FastNAS, tuned", largest, *tuned_alone(run, graph, images), ours, share)
+        graph, seen = tuned_alone(run, scaled(run, share), images, frozen=False)
+        add(name, "scaled, from scratch", largest, graph, seen, ours, share)
     table = pd.DataFrame(rows, columns=COLUMNS)
     Console(width=160).print(plain_table(table, "Beside the exported SubNets"))
     if asked.csv:

@@ -67,7 +67,7 @@ class Stage:
         sections: of the configuration, as ``workflow/rules/sections.smk`` names them; another value runs it again.
         of: what it runs once for: ``model``, ``device`` (each model on each device) or ``fleet``.
         only: the condition under which a device has it: ``measured``, ``ncnn``; empty: always.
-        threads: what it computes with, a key of ``THREADS`` in ``workflow/rules/jobs.smk``; empty: one thread.
+        threads: what it computes with, a key of ``THREADS`` in ``workflow/rules/described.smk``; empty: one thread.
         accelerator: keys of the section that names its accelerator; None: it computes on the processor.
         measures: whether it needs a device for itself.
         trains: whether it goes on from its checkpoint also after its code has changed.

@@ -74,9 +74,11 @@ def judge(network: nn.Module, found: Transparent, resolution: int = 0) -> Judgem
         resolution: side to which images are resized, in pixels; 0 leaves their size.
     """
     right = {name: correctness(network, images, resolution) for name, images in found.over.items()}
-    differs = False
+    clear = {}
     for name, images in found.over.items():
         drop, error = accuracy_drop(right[found.chosen], right[name], images.groups)
-        differs |= bool(abs(drop) >= MUCH and abs(drop) > 2 * np.nan_to_num(error, nan=np.inf))
+        if abs(drop) >= MUCH and abs(drop) > 2 * np.nan_to_num(error, nan=np.inf):
+            clear[name] = drop
     shares = {name: round(accuracy(found_right, found.over[name].groups)[0], 1) for name, found_right in right.items()}
-    return Judgement(found.looked_at, found.pictures, shares, differs)
+    better = min((name for name, drop in clear.items() if drop < 0), key=clear.__getitem__, default="")
+    return Judgement(found.looked_at, found.pictures, shares, bool(clear), better)

@@ -41,12 +41,14 @@ class Judgement:
         pictures: number of those whose image depends on the background.
         accuracy: percent, over each background; empty where the pictures have no labels of their own.
         differs: whether another background than the chosen one changes the accuracy much, and beyond chance.
+        better: the background of highest accuracy, where that is much above the chosen one's, and beyond chance.
     """
 
     looked_at: int
     pictures: int
     accuracy: Mapping[str, float] = field(default_factory=dict)
     differs: bool = False
+    better: str = ""
 
     @property
     def sentence(self) -> str:
@@ -55,7 +57,5 @@ class Judgement:
             return ""
         shown = {"drop": "with the stored colours (drop)"}
         found = ", ".join(f"{value:.1f} % {shown.get(name, f'over {name}')}" for name, value in self.accuracy.items())
-        return (
-            f"On pictures with transparent pixels the network is right on {found}: set data.background to what the "
-            f"network was trained with"
-        )
+        remedy = f"set data.background to {self.better}" if self.better else "data.background is the best of these"
+        return f"On pictures with transparent pixels the network is right on {found}: {remedy}"

@@ -179,7 +179,7 @@ def describe_subnet(
     net, subnet = network.net, network.subnet
     side = network.graph.shapes[network.graph.input][-1]
     judged = judge(network.reference, transparent, side) if transparent else None
-    if judged and judged.differs:
+    if judged and judged.better:
         logger.warning("SubNet %s: %s", subnet.id, judged.sentence)
     row = subnet.to_array()
     return {

@@ -1,4 +1,4 @@
-"""Predicts the accuracy of all SubNets, with standard errors, from evaluations of a few.
+"""Predicts the accuracy of all SubNets, with standard errors, from evaluations of a few (its equation: ``linear.py``).
 
 The names below are imported on first use, see ``autotailor.lazy``.
 """

@@ -1,4 +1,4 @@
-"""The steps that led to one export, from the front to its measurement, each number with the place where it stands.
+"""Why a SubNet was chosen: the steps that led to one export, each number with the place where it stands.
 
 ``autotailor why`` prints the steps, and the report shows them below its table of exports.
 """

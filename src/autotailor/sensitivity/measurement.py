@@ -1,4 +1,4 @@
-"""Rule sensitivity: the accuracy drop of each single modification (paper, section 4.2.3)."""
+"""Rule sensitivity: the accuracy drop of each single modification (paper, 4.2.3, eq. 2), and their sum (eq. 3)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -100,7 +100,7 @@ class PolishConfig(LoopConfig, of="polish", kw_only=True):
             channels is compared with the first ones.
         streams: weight of the same distance between what the blocks of SubNet and teacher hand on, a mean over the
             blocks that the SubNet keeps.
-        rates: learning rates that copies of SubNets try for a few steps. The highest that they bear takes the place of
+        rates: learning rates that copies of SubNets try for a few steps. The one that helps most takes the place of
             ``lr``. Empty, ``lr`` holds.
         checks: how often in a round each SubNet is compared with its beginning, on up to 1,024 validation images. One
             that has become worse beyond chance stops, and keeps what it began with.

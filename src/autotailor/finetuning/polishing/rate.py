@@ -1,10 +1,10 @@
-"""The learning rate of weights that arrived: the highest of a few that a short training bears (a range test).
+"""The learning rate of weights that arrived: the one of a few by which a short training gains most (a range test).
 
 A rate that is too low wastes images, and one that is too high forgets what arrived. Copies of few SubNets take
-``STEPS`` steps at each rate, all on the same images; the rate rises, and falls to 0 as in a training. Their loss on
-images that they do not train on is measured before the first step, at half of the steps and behind the last one. A rate
-is borne where the loss of every copy falls in the second half, and ends no more than ``SLACK`` above its beginning: a
-rate that a longer training bears well raises the loss a little at first.
+``STEPS`` steps at each rate, all on the same images; the rate rises, and falls to 0 as in a training. The loss on
+images that the copies do not train on is measured before the first step and behind the last one. The rate is taken by
+which the loss falls most, as the geometric mean of its shares over the copies. Rates are tried from the lowest up,
+until one is no better than the one before.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ STEPS = 16
 """Steps at each rate."""
 WARM = 4
 """Steps of these over which the rate rises."""
-SLACK = 0.1
-"""Share by which a loss may be higher than at its beginning."""
 PROBES = 3
 """Batches on which the loss is measured."""
 FEW = 2
@@ -52,7 +50,7 @@ def choose_rate(
     stream: TrainStream,
     mix: Mixing | None,
 ) -> float:
-    """The highest of ``config.rates`` that is borne; the lowest one where none is.
+    """The one of ``config.rates`` by which the loss falls most; the lowest one where no other is better.
 
     Args:
         students: SubNets as training begins; they are not changed.
@@ -72,20 +70,21 @@ def choose_rate(
         probes, seen = batches[:PROBES], batches[PROBES:] or batches
         if mix is not None:
             seen = [_mixed(step, mix, number) for number, step in enumerate(seen)]
-        for rate in reversed(config.rates):
+        best, least = min(config.rates), math.inf
+        for rate in sorted(config.rates):
             copies = [copy.deepcopy(student) for student in _ends(students)]
             step = lockstep(copies, _ends(resolutions), config)
             try:
-                losses = _losses(copies, step, config, rate, seen, probes)
+                begin, end = _losses(copies, step, config, rate, seen, probes)
             finally:
                 step.close()
-            courses = list(zip(*losses, strict=True))
-            is_borne = all(end < min(middle, (1 + SLACK) * begin) for begin, middle, end in courses)
-            said = ", ".join(" to ".join(f"{loss:.3g}" for loss in each) for each in courses)
-            logger.info("polish: rate %g is %s: the loss goes from %s", rate, "borne" if is_borne else "too high", said)
-            if is_borne:
-                return rate
-    return config.rates[0]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                left = float(np.exp(np.mean(np.log(np.divide(end, begin)))))  # NaN where a loss is none
+            logger.info("polish: rate %g leaves %.3f of the loss in %d steps", rate, left, STEPS)
+            if not left < least:
+                break
+            best, least = rate, left
+    return best
 
 
 def _losses(
@@ -95,11 +94,11 @@ def _losses(
     rate: float,
     seen: Sequence[Step],
     probes: Sequence[Step],
-) -> list[list[float]]:
-    """Losses of all copies on the probes: before the first step at a rate, halfway, and behind the last step."""
+) -> tuple[list[float], list[float]]:
+    """Losses of all copies on the probes: before the first step at a rate, and behind the last one."""
     modules = nn.ModuleList(copies)
     optimizer = make_optimizer(modules, config.optimizer, rate, config.weight_decay)
-    found = [_measured(step, probes)]
+    begin = _measured(step, probes)
     for number in range(STEPS):
         for group in optimizer.param_groups:
             group["lr"] = rate * min(1.0, (number + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * number / STEPS))
@@ -109,9 +108,7 @@ def _losses(
         step.clip()
         with with_gradients(optimizer, modules):
             optimizer.step()
-        if number + 1 in (STEPS // 2, STEPS):
-            found.append(_measured(step, probes))
-    return found
+    return begin, _measured(step, probes)
 
 
 def _measured(step: Lockstep, probes: Sequence[Step]) -> list[float]:

@@ -1,7 +1,7 @@
 """Metrics that follow from the graph: latency from a LUT, multiply-accumulates, parameters.
 
 Each metric is a sum of terms, one for each place or weight, over the few variables that the place or weight depends on
-(paper, section 4.2.1).
+(paper, section 4.2.1). Which metrics a search knows stands in ``search/metrics.py``.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,7 +3,7 @@
 A rule deduces the dimensions of an operator's outputs from the dimensions of its inputs (the paper's ``update``), says
 how the axes of its weights relate to both, and computes the operator in PyTorch (``call``). One file under
 ``operators/`` holds one family, and a rule becomes known by being registered. A kind without a rule is *static*: see
-``bypass``.
+``ir/execution/modules/graph.py``.
 """
 
 from collections.abc import Callable, Sequence

@@ -98,7 +98,7 @@ def test_a_killed_race_ends_in_the_same_bits(
         with pytest.raises(KeyboardInterrupt):
             raced(untrained, contest, replace(given, rates=(1e-3,)), tmp_path, tiny_data.splits(fail_at))
     found, table = raced(untrained, contest, replace(given, rates=(1e-3,)), tmp_path)
-    pd.testing.assert_frame_equal(table, race[1])  # whose range test has refused the other rate
+    pd.testing.assert_frame_equal(table, race[1])  # whose range test has taken this one of two
     for name, each in race[0].items():
         ours, theirs = found[name].weights, each.weights
         assert ours is not None

@@ -99,7 +99,7 @@ def test_the_card_counts_pictures_with_transparency_and_warns_where_their_backgr
     assert "transparent pixels." not in (folder / "README.md").read_text(encoding="utf-8")
     shutil.copytree(folder, tmp_path / "budget_01")
     subnet = json.loads((folder / "subnet.json").read_text())
-    subnet["transparency"] = asdict(Judgement(176, 120, {"white": 65.3, "black": 77.3}, differs=True))
+    subnet["transparency"] = asdict(Judgement(176, 120, {"white": 65.3, "black": 77.3}, differs=True, better="black"))
     (tmp_path / "budget_01" / "subnet.json").write_text(json.dumps(subnet))
     write_card(tmp_path / "budget_01", "budget_01", configuration(), rows)
     card = (tmp_path / "budget_01" / "README.md").read_text(encoding="utf-8")
