@@ -63,9 +63,10 @@ def _checked(source: str, config: FinetuneConfig, task: Task, classes: int, labe
     function = find_factory(source, where, TrainingError)
     count = 4 if classes != 4 else 5
     generator = torch.Generator().manual_seed(0)
-    student, teacher = (torch.randn(count, classes, generator=generator) for _ in range(2))
-    student.requires_grad_(True)
     labels, kind = _labels(config, task, count, classes, labelled)
+    shape = (count, classes, *(labels.shape[1:] if task.has_maps else ()))
+    student, teacher = (torch.randn(*shape, generator=generator) for _ in range(2))
+    student.requires_grad_(True)
     expected = (
         f"expected a scalar tensor with a gradient from function(logits, labels, teacher, config), where labels are "
         f"{kind}"

@@ -45,3 +45,18 @@ class AugmentationConfig(Section, of="augmentation", error=DataError):
     def mixes(self) -> bool:
         """Whether two images are mixed, and their labels with them."""
         return self.mixup > 0 or self.cutmix > 0
+
+    def check_maps(self, where: str = "") -> None:
+        """Raises DataError for what cannot be done to pictures whose labels are maps of classes.
+
+        Args:
+            where: the section that holds this one, for the message.
+        """
+        name = f"{where}.{self.SECTION}" if where else self.SECTION
+        if self.policy != "none":
+            raise DataError(
+                f"{name}.policy: {self.policy} turns and shifts pictures, and not their masks; set it to none (crops, "
+                f"flips and {name}.erasing go with masks)"
+            )
+        if self.mixes:
+            raise DataError(f"{name}: mixup and cutmix mix labels of whole pictures, and no masks; set both to 0")

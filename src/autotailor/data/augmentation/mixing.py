@@ -74,6 +74,8 @@ def mixing(data: DataSplits, config: AugmentationConfig, seed: int) -> Mixing | 
         config: of the augmentation.
         seed: of the training.
     """
+    if data.has_maps:
+        config.check_maps()
     return Mixing(config, data.num_classes if data.labelled else 0, seed) if config.mixes else None
 
 
