@@ -26,8 +26,8 @@ class Derivation:
 
     Attributes:
         inputs: names of the tables from which the number is computed, as in ReportInputs.
-        meaning: of the number, for the tooltip; ``{score}`` stands for the name of the share of right answers, and
-            ``{cost}`` for what budgets limit.
+        meaning: of the number, for the tooltip; ``{score}`` stands for the name of the share of right answers,
+            ``{mean}`` for that of what is predicted, and ``{cost}`` for what budgets limit.
         compute: from the tables and the name of a row to the number.
     """
 
@@ -222,7 +222,7 @@ DERIVATIONS: dict[str, Derivation] = {
     "latency_subnets": Derivation(("validation",), "SubNets measured", _of("validation", len)),
     "accuracy_tau": Derivation(
         ("accuracy_validation",),
-        "Kendall's tau of predicted and measured {score}",
+        "Kendall's tau of predicted and measured {mean}",
         _of("accuracy_validation", lambda t: kendall(t["predicted"], t["measured"])),
     ),
     "accuracy_tau_error": Derivation(
@@ -237,12 +237,12 @@ DERIVATIONS: dict[str, Derivation] = {
     ),
     "accuracy_ceiling": Derivation(
         ("accuracy_validation",),
-        "Kendall's tau of the true {score} and the measured one, by the noise of the measurements",
+        "Kendall's tau of the true {mean} and the measured one, by the noise of the measurements",
         _of("accuracy_validation", accuracy_intervals.tau_ceiling),
     ),
     "accuracy_coverage": Derivation(
         ("accuracy_validation",),
-        "share of SubNets whose measured {score} is within the 80 % interval, up to a shift that all have in common",
+        "share of SubNets whose measured {mean} is within the 80 % interval, up to a shift that all have in common",
         _of("accuracy_validation", accuracy_intervals.covered),
     ),
     "accuracy_coverage_error": Derivation(

@@ -36,7 +36,17 @@ class Score:
     @property
     def title(self) -> str:
         """The name at the beginning of a sentence or a heading."""
-        return self.name.capitalize()
+        return _first_large(self.name)
+
+    @property
+    def mean_title(self) -> str:
+        """The name of the mean there."""
+        return _first_large(self.mean)
+
+
+def _first_large(name: str) -> str:
+    """A name with a large first letter, except where its first word is a symbol, as mIoU is."""
+    return name if name.split()[0] != name.split()[0].lower() else name[0].upper() + name[1:]
 
 
 ACCURACY = Score("accuracy", "most accurate")
