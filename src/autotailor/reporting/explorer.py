@@ -33,10 +33,10 @@ def explorer(tables: Tables) -> dict[str, Any]:
 
     Returns:
         ``cost``, ``score`` and ``mean`` (of what is predicted): how numbers are called. ``variables``: names, in the
-        order of ``choices``. ``picked``: the SubNet that is shown first. ``subnets``: the exported ones, the original network, and those of the
-        predicted front, each with ``id``, ``predicted`` and ``measured`` (cost, its error, accuracy, its error; null
-        where a number is not known), ``choices`` (null where they are not known) and ``command`` (null for the
-        original network).
+        order of ``choices``. ``picked``: the SubNet that is shown first. ``subnets``: the exported ones, the original
+        network, and those of the predicted front, each with ``id``, ``predicted`` and ``measured`` (cost, its error,
+        accuracy, its error; null where a number is not known), ``choices`` (null where they are not known) and
+        ``command`` (null for the original network).
     """
     assignments = _assignments(tables)
     variables = list(dict.fromkeys(name for choices in assignments.values() for name in choices))
