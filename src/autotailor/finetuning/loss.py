@@ -89,7 +89,7 @@ def _labels(config: FinetuneConfig, task: Task, count: int, classes: int, labell
     labels, kind = task.examples(count, classes)
     if not labelled:
         return torch.full_like(labels, UNKNOWN), f"{kind} and all {UNKNOWN}, because the pictures have none"
-    if not config.augmentation.mixes:
+    if not config.augmentation.mixes or task.has_maps:
         return labels, kind
     shares = labels if labels.is_floating_point() else functional.one_hot(labels, classes).float()
     mixed = 0.75 * shares + 0.25 * shares.roll(1, 0)

@@ -47,7 +47,7 @@ class AugmentationConfig(Section, of="augmentation", error=DataError):
         return self.mixup > 0 or self.cutmix > 0
 
     def check_maps(self, where: str = "") -> None:
-        """Raises DataError for what cannot be done to pictures whose labels are maps of classes.
+        """Raises DataError where pictures would be turned and shifted without their masks.
 
         Args:
             where: the section that holds this one, for the message.
@@ -58,5 +58,3 @@ class AugmentationConfig(Section, of="augmentation", error=DataError):
                 f"{name}.policy: {self.policy} turns and shifts pictures, and not their masks; set it to none (crops, "
                 f"flips and {name}.erasing go with masks)"
             )
-        if self.mixes:
-            raise DataError(f"{name}: mixup and cutmix mix labels of whole pictures, and no masks; set both to 0")
