@@ -23,13 +23,14 @@ from autotailor.data.labels import IGNORED, UNKNOWN
 from autotailor.data.pictures.layout import Layout, root_folder, unlabelled_parts, unlisted
 from autotailor.data.pictures.listing import Listing, list_unlabelled
 from autotailor.data.registry import Dataset, register
-from autotailor.values import Bound
+from autotailor.values import Bound, Told
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
 
 IMAGES, MASKS, ENDING = "images", "masks", ".png"
 SIZES = "sizes of masks 1"  # verdicts by other rules are not reused
+Names = Annotated[tuple[str, ...] | str, Told("a list of names, or a file with a name in each line")]
 
 
 class MasksConfig(FolderConfig):
@@ -41,7 +42,7 @@ class MasksConfig(FolderConfig):
         ignore: the number of pixels that do not count.
     """
 
-    classes: tuple[str, ...] | str = "classes.txt"
+    classes: Names = "classes.txt"
     ignore: Annotated[int, Bound(ge=0, le=IGNORED)] = IGNORED
 
 

@@ -241,7 +241,11 @@ def test_a_folder_without_masks_says_where_they_belong(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("classes", "says"),
-    [(["one"], "data.classes has 1 classes; expected 2 to 255"), (["a", "b", "a"], "has a twice"), (5, "data.classes")],
+    [
+        (["one"], "data.classes has 1 classes; expected 2 to 255"),
+        (["a", "b", "a"], "has a twice"),
+        (5, r"data\.classes: expected a list of names, or a file with a name in each line, not 5"),
+    ],
 )
 def test_classes_have_different_names(tmp_path: Path, classes: object, says: str) -> None:
     with pytest.raises(DataError, match=says):
