@@ -17,6 +17,7 @@ from autotailor.data.labels import IGNORED
 from autotailor.data.splits import DataSplits, TensorEvaluationSet
 from autotailor.finetuning import FinetuneConfig, TrainingError
 from autotailor.finetuning.loss import make_loss
+from autotailor.finetuning.pretraining import check_outputs
 from autotailor.task.interface import Asked, Lesson
 from autotailor.task.tasks import segmentation
 from autotailor.task.tasks.segmentation import Segmentation
@@ -218,3 +219,19 @@ def test_what_holds_of_all_maps(count: int, side: int, classes: int, seed: int) 
     assert JUDGE.shares(right.kept.numpy()).mean() == 1
     turned = JUDGE.judge(maps.flip(3), targets.flip(2))
     assert torch.equal(turned.kept, found.kept)
+
+
+class Several(torch.nn.Module):
+    """Returns a map, and another one of an auxiliary head."""
+
+    def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        maps = images.repeat(1, 2, 1, 1)[:, :CLASSES, ::2, ::2]
+        return maps, maps[:, :1]
+
+
+def test_a_network_with_an_auxiliary_head_passes_the_check_before_training() -> None:
+    check_outputs(Several(), JUDGE, CLASSES, 8, "data notes")
+    with pytest.raises(TrainingError, match=r"Several gives \[2, 4, 4, 4\] for 2 images, expected a map \[2, 7,"):
+        check_outputs(Several(), JUDGE, 7, 8, "data notes")
+    with pytest.raises(TrainingError, match="Several returns a tuple; expected one tensor of logits"):
+        check_outputs(Several(), task.find("classification"), CLASSES, 8, "data notes")
