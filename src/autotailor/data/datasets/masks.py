@@ -100,8 +100,8 @@ class Masks(Folder):
 
     def check(self) -> None:
         """See Dataset."""
-        self.classes()
         self.layout()
+        self.classes()
 
     def _digest(self, layout: Layout) -> str:
         """That of the pictures, with their masks and the names of the classes."""
