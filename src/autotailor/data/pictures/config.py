@@ -43,8 +43,8 @@ class PictureConfig(Section, of="data", error=DataError):
         memory_gib: validation and test, opened and cropped (150,528 bytes for an image of 224 pixels), and training
             pictures, opened and reduced to what their crops need, are each kept in memory up to this size.
         cache: folder of the file that keeps a larger set while a rule runs, and of what rules have made of pictures
-            (``folder``, ``table``, ``masks``), which later rules read in place of the pictures; empty opens pictures in each
-            evaluation.
+            (``folder``, ``table``, ``masks``), which later rules read in place of the pictures; empty opens pictures in
+            each evaluation.
         kind: which dataset reads the section, ``folder``, ``table``, ``masks``, ``source``, ``huggingface``,
             ``webdataset``, ``torchvision`` or ``digits``, where ``name`` is another one.
     """
