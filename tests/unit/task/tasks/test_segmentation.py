@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from autotailor import task
+import autotailor
+from autotailor import accuracy, task
 from autotailor.data.labels import IGNORED
 from autotailor.data.splits import DataSplits, TensorEvaluationSet
 from autotailor.finetuning import FinetuneConfig, TrainingError
@@ -21,6 +22,7 @@ from autotailor.finetuning.pretraining import check_outputs
 from autotailor.task.interface import Asked, Lesson
 from autotailor.task.tasks import segmentation
 from autotailor.task.tasks.segmentation import Segmentation
+from returning import UNet
 
 JUDGE = Segmentation()
 CLASSES = 4
@@ -219,6 +221,21 @@ def test_what_holds_of_all_maps(count: int, side: int, classes: int, seed: int) 
     assert JUDGE.shares(right.kept.numpy()).mean() == 1
     turned = JUDGE.judge(maps.flip(3), targets.flip(2))
     assert torch.equal(turned.kept, found.kept)
+
+
+def test_pictures_without_masks_get_those_of_the_original_network() -> None:
+    torch.manual_seed(0)
+    net = autotailor.compile(UNet((8, 16)).eval(), resolution=16)
+    images = TensorEvaluationSet(torch.randn(6, 3, 16, 16), [-1] * 6, range(6), "segmentation")
+    splits = DataSplits("notes", 0, 16, None, images, images, (0,) * 3, (1,) * 3, labelled=False)  # type: ignore[arg-type]
+    known = accuracy.with_labels(splits, net)
+    assert (known.validation.labels.dtype, known.validation.labels.shape) == (np.uint8, (6, 16, 16))
+    assert task.score_of(known).name == "mIoU with the original network"
+    assert not known.has_maps
+    module = net.module().eval()
+    for subnet, least, most in ((net.largest(), 0.999, 1.0), (net.smallest(), 0.0, 0.9)):
+        found = accuracy.evaluate(module, subnet, known.test, None)
+        assert least <= task.of(known).shares(found.kept).mean() <= most
 
 
 class Several(torch.nn.Module):
