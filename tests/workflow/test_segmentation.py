@@ -91,9 +91,7 @@ def test_the_guides_commands_lead_to_verified_exports(results: Path, summary: pd
     assert summary.loc["budget_01", "macs_m"] < 0.8 * summary.loc["original", "macs_m"]
 
 
-def test_the_summary_says_the_miou_of_the_files(
-    project: Path, results: Path, summary: pd.DataFrame, splits: DataSplits
-) -> None:
+def test_the_summary_says_the_miou_of_the_files(results: Path, summary: pd.DataFrame, splits: DataSplits) -> None:
     files = {"original": results.parent / "model.onnx"}
     files |= {name: results / "exports" / name / "model.onnx" for name in ("largest", "budget_01", "budget_02")}
     for name, path in files.items():
