@@ -98,7 +98,8 @@ def test_the_summary_says_the_miou_of_the_files(results: Path, summary: pd.DataF
         assert summary.loc[name, "accuracy_measured"] == pytest.approx(miou(path, splits), abs=0.02), name
     assert summary.loc["original", "accuracy_measured"] > 60
     assert (summary["accuracy_standard_error"] > 0).all()
-    assert (summary.drop("original")["accuracy_change_standard_error"] < summary["accuracy_standard_error"].max()).all()
+    largest = summary.loc["largest"]
+    assert 0 <= largest["accuracy_change_standard_error"] < largest["accuracy_standard_error"]
 
 
 def test_polished_subnets_stay_near_the_original(summary: pd.DataFrame) -> None:
