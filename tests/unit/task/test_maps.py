@@ -86,8 +86,8 @@ def test_inspect_takes_the_task_of_outputs(walk: Walk) -> None:
 
 def test_subnets_are_more_and_less_faithful(walk: Walk) -> None:
     means = walk.outcomes.values.mean(axis=1)
-    assert means.max() > 0.99
-    assert means.min() < means.max()
+    assert means.max() > means.min() + 0.1, means
+    assert walk.outcomes.reference.values.mean() > means.mean()
     assert walk.cheaper <= 0.6
 
 
