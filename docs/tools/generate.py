@@ -23,6 +23,7 @@ from autotailor.config.recipe import Recipe
 from autotailor.config.run import ModelConfig, SpaceConfig
 from autotailor.data.datasets.folder import FolderConfig
 from autotailor.data.datasets.huggingface import HuggingfaceConfig
+from autotailor.data.datasets.masks import MasksConfig
 from autotailor.data.datasets.source import SourceConfig
 from autotailor.data.datasets.table import TableConfig
 from autotailor.data.datasets.torchvision import TorchvisionConfig
@@ -52,6 +53,7 @@ OWN_TABLE = ("pretrain", "space", "sampling")
 DATA = {
     "folder": FolderConfig,
     "table": TableConfig,
+    "masks": MasksConfig,
     "source": SourceConfig,
     "huggingface": HuggingfaceConfig,
     "webdataset": WebdatasetConfig,
@@ -62,6 +64,7 @@ FILES = {"torchvision": "cifar10"}
 DATASETS = (
     ("folder", "pictures in folders", "`kind: folder`."),
     ("table", "pictures with several labels", "`kind: table`. A CSV file gives 0 or 1 for each label."),
+    ("masks", "pictures with masks", "`kind: masks`. A PNG file beside each picture gives the class of each pixel."),
     ("source", "Datasets of your own", "`kind: source`. A function of yours makes PyTorch Datasets."),
     ("huggingface", "a dataset of Hugging Face", "`kind: huggingface`, with the extra `huggingface`."),
     ("webdataset", "WebDataset shards", "`kind: webdataset`, with the extra `webdataset`."),

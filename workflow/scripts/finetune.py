@@ -25,4 +25,4 @@ with stage(snakemake) as this:
         artifacts.write_json(snakemake.output.metrics, result.metrics)
         ends = [f"{name} {result.metrics[f'{name}_validation_accuracy']:.1f} %" for name in ("largest", "smallest")]
         untrained = "" if result.history else "nothing was trained (finetune.epochs is 0); "
-        this.tell(f"{untrained}{task.score_of(splits).name} on the validation set: {', '.join(ends)}")
+        this.tell(f"{untrained}{task.score_of(splits).mean} on the validation set: {', '.join(ends)}")

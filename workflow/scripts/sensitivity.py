@@ -20,5 +20,5 @@ with stage(snakemake) as this:
     baseline = {"accuracy": result.baseline, "standard_error": result.baseline_standard_error, "set": "validation"}
     artifacts.write_json(snakemake.output.baseline, baseline)
     this.run.metrics({"baseline_accuracy": result.baseline})
-    name = task.score_of(splits).name
+    name = task.score_of(splits).mean
     this.tell(f"{len(outcomes.subnets) + 1} SubNets evaluated; {name} of the largest {result.baseline:.1f} %")

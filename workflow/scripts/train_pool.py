@@ -25,4 +25,4 @@ with stage(snakemake) as this:
             pd.DataFrame(result.history).to_csv(path, index=False)
         artifacts.write_json(snakemake.output.training, result.document())
         this.run.metrics(result.metrics())
-        this.tell(result.said(task.score_of(splits).name))
+        this.tell(result.said(task.score_of(splits).mean))

@@ -29,4 +29,4 @@ with stage(snakemake) as this:
     tau = statistics.kendall_tau(table["predicted"], table["measured"])
     this.run.metrics({"kendall_tau": tau})
     said = statistics.kendall_tau_text(tau)
-    this.tell(f"{task.score_of(splits).name} predicted against measured, {len(table)} SubNets: Kendall's tau {said}")
+    this.tell(f"{task.score_of(splits).mean} predicted against measured, {len(table)} SubNets: Kendall's tau {said}")

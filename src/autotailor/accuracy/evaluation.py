@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
@@ -28,7 +27,9 @@ Read = Callable[[Any, torch.Tensor], torch.Tensor]
 
 
 def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = BATCH) -> FloatArray:
-    """How right a network is about each image of an evaluation set, 0 to 1, ``[n]``, computed where the network is.
+    """How right a network is about each image of an evaluation set, ``[n]``, computed where the network is.
+
+    The mean is the score (``Task.shares``); of most tasks each number is from 0 to 1.
 
     Args:
         network: images to outputs; it is put into evaluation mode.
@@ -42,9 +43,9 @@ def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, 
     check_labels(images)
     task = of(images)
     (found,) = each_image(
-        network, images, resolution, lambda outputs, targets: task.judge(outputs, targets).values, batch_size=batch_size
+        network, images, resolution, lambda outputs, targets: task.judge(outputs, targets).kept, batch_size=batch_size
     )
-    return np.asarray(found, dtype=np.float64)
+    return task.shares(found)
 
 
 def predictions(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = BATCH) -> Targets:
@@ -102,10 +103,10 @@ def evaluate(
 
 def outcome(batches: Sequence[Judgement]) -> Outcome:
     """The outcome of one network from what its task says of each batch."""
-    values, losses = (
-        torch.cat(parts).cpu().numpy() for parts in zip(*((b.values, b.losses) for b in batches), strict=True)
+    values, losses, kept = (
+        torch.cat(parts).cpu().numpy() for parts in zip(*((b.values, b.losses, b.kept) for b in batches), strict=True)
     )
-    return Outcome(values, losses)
+    return Outcome(values, losses, None if batches[0].counts is None else kept)
 
 
 def percent(values: FloatArray) -> float:

@@ -47,9 +47,23 @@ def check(config: Mapping[str, Any]) -> None:
             "model.weights: pretrain trains with labels, and data.labels is false; give the trained network "
             "(model.weights, or an .onnx file as model.source), which then teaches alone"
         )
+    check_masks(config)
     data.check(config["data"])
     check_classes(config["model"], config["data"])
     check_named_code(config)
+
+
+def check_masks(config: Mapping[str, Any]) -> None:
+    """Raises DataError where a training would change pictures without their masks."""
+    from autotailor.data import has_labels
+    from autotailor.data.augmentation.config import AugmentationConfig
+    from autotailor.task import of_section
+
+    if of_section(config["data"]).has_maps and has_labels(config["data"]):
+        sections = {"model.pretrain": config["model"]["pretrain"], **{n: config[n] for n in ("finetune", "polish")}}
+        for name, section in sections.items():
+            if section and section.get("augmentation"):
+                AugmentationConfig.from_section(section["augmentation"]).check_maps(name)
 
 
 def check_joint(config: Mapping[str, Any]) -> None:

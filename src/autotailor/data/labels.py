@@ -7,6 +7,8 @@ from typing import Any
 
 UNKNOWN = -1
 """The label of an image that has none."""
+IGNORED = 255
+"""What a map of classes has where a pixel does not count."""
 CLASSIFICATION = "classification"
 """The task of data that name no other."""
 

@@ -60,7 +60,7 @@ class TrainStream(ABC):
 
         Yields:
             Normalised images float32 ``[b, 3, R, R]`` and labels int64 ``[b]``, or a share of each class, float32
-            ``[b, classes]``.
+            ``[b, classes]``, or the class of each pixel (``IGNORED`` where none counts), int64 ``[b, R, R]``.
         """
 
     def shards(self, epoch: int, batch_size: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Batch]:
@@ -88,7 +88,7 @@ class EvaluationSet(ABC):
 
     A label is the class of an image, or what else the task of the images says (``autotailor.task``): labels have a row
     for each image. It is ``UNKNOWN`` where the image has none; ``accuracy.with_labels`` takes the original network's
-    answers, which are whole numbers or, where they are its outputs, floats.
+    answers, which are whole numbers or, where they are its outputs, floats. Maps of classes are kept as uint8.
     """
 
     labels: npt.NDArray[Any]
@@ -147,6 +147,11 @@ class DataSplits:
     background: str = "white"
 
     @property
+    def has_maps(self) -> bool:
+        """Whether training pictures have labels that are maps of classes."""
+        return self.labelled and self.validation.labels.ndim > 2
+
+    @property
     def preparation(self) -> Preparation:
         """What makes a network's input of a picture, as in validation and test."""
         shape = (self.resolution, self.mean, self.std, self.crop, self.interpolation)
@@ -160,7 +165,8 @@ class TensorEvaluationSet(EvaluationSet):
         self, images: torch.Tensor, labels: npt.ArrayLike, groups: npt.ArrayLike, task: str = CLASSIFICATION
     ) -> None:
         self.images, self.task = images, task
-        self.labels = np.asarray(labels, dtype=np.int64)
+        known = np.asarray(labels)
+        self.labels = known if known.ndim > 2 else np.asarray(known, dtype=np.int64)  # maps stay as small as they are
         self.groups = np.asarray(groups, dtype=np.int64)
         if not len(images) == len(self.labels) == len(self.groups):
             raise DataError(
@@ -178,7 +184,7 @@ class TensorEvaluationSet(EvaluationSet):
         check_batches(batch_size)
         labels = torch.from_numpy(self.labels)
         for first in range(0, len(self), batch_size):
-            yield self.images[first : first + batch_size], labels[first : first + batch_size]
+            yield self.images[first : first + batch_size], whole(labels[first : first + batch_size])
 
 
 def kept(images: EvaluationSet, positions: npt.NDArray[np.int64]) -> TensorEvaluationSet:
@@ -189,6 +195,11 @@ def kept(images: EvaluationSet, positions: npt.NDArray[np.int64]) -> TensorEvalu
         chosen.append(batch[torch.from_numpy(inside)])
         first += len(batch)
     return TensorEvaluationSet(torch.cat(chosen), images.labels[positions], images.groups[positions], images.task)
+
+
+def whole(targets: torch.Tensor) -> torch.Tensor:
+    """Targets as int64; floating-point numbers stay as they are."""
+    return targets if targets.is_floating_point() else targets.long()
 
 
 def check_batches(batch_size: int, epoch: int = 0, start: int = 0) -> None:

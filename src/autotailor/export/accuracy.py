@@ -15,14 +15,17 @@ BATCH = 256
 
 
 def accuracy_of_onnx(path: Path, evaluation: EvaluationSet) -> FloatArray:
-    """How right an exported ONNX file is about each image of an evaluation set, 0 to 1, in onnxruntime: ``[n]``."""
+    """How right an exported ONNX file is about each image of an evaluation set, in onnxruntime: ``[n]``.
+
+    The mean is the score (``Task.shares``); of most tasks each number is from 0 to 1.
+    """
     check_labels(evaluation)
     run, task = run_onnx(path), of(evaluation)
     import onnxruntime
 
     side = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_inputs()[0].shape[-1]
     found = [
-        task.judge(as_tensors(run(np.ascontiguousarray(resize(images, side).numpy()))), targets).values
+        task.judge(as_tensors(run(np.ascontiguousarray(resize(images, side).numpy()))), targets).kept
         for images, targets in evaluation.batches(BATCH)
     ]
-    return np.asarray(torch.cat(found).numpy(), dtype=np.float64)
+    return task.shares(torch.cat(found).numpy())

@@ -91,18 +91,19 @@ class EarlyWarning:
         self._record(metrics, epoch)
 
 
-def standing(now: float, known: float, images: str, score: Score) -> str:
+def standing(now: float, known: float, images: str, score: Score, name: str = "") -> str:
     """How good the largest SubNet is beside the original network, as the end of a sentence about the former.
 
     Args:
-        now: score of the largest SubNet, percent.
+        now: score of the largest SubNet, percent, or its mean over pictures.
         known: the same of the original network.
         images: which, in words.
-        score: its name.
+        score: of these images.
+        name: of the numbers; "" is that of the mean over pictures.
     """
     if score.compares:
         return f"agrees with the original network for {now:.1f} % of {images}"
-    return f"has {score.name} {now:.1f} % on {images}, the original network {known:.1f} %"
+    return f"has {name or score.mean} {now:.1f} % on {images}, the original network {known:.1f} %"
 
 
 def _remedy(lr: float) -> str:

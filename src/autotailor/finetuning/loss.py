@@ -61,9 +61,10 @@ def _checked(source: str, config: FinetuneConfig, task: Task, classes: int, labe
     function = find_factory(source, where, TrainingError)
     count = 4 if classes != 4 else 5
     generator = torch.Generator().manual_seed(0)
-    student, teacher = (torch.randn(count, classes, generator=generator) for _ in range(2))
-    student.requires_grad_(True)
     labels, kind = _labels(config, task, count, classes, labelled)
+    shape = (count, classes, *(labels.shape[1:] if task.has_maps else ()))
+    student, teacher = (torch.randn(*shape, generator=generator) for _ in range(2))
+    student.requires_grad_(True)
     expected = (
         f"expected a scalar tensor with a gradient from function(logits, labels, teacher, config), where labels are "
         f"{kind}"
@@ -86,7 +87,7 @@ def _labels(config: FinetuneConfig, task: Task, count: int, classes: int, labell
     labels, kind = task.examples(count, classes)
     if not labelled:
         return torch.full_like(labels, UNKNOWN), f"{kind} and all {UNKNOWN}, because the pictures have none"
-    if not config.augmentation.mixes:
+    if not config.augmentation.mixes or task.has_maps:
         return labels, kind
     shares = labels if labels.is_floating_point() else functional.one_hot(labels, classes).float()
     mixed = 0.75 * shares + 0.25 * shares.roll(1, 0)

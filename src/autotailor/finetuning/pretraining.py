@@ -26,6 +26,7 @@ from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.project.factory import raised
 from autotailor.task.interface import Lesson, Task
 from autotailor.task.registry import of
+from autotailor.task.rows import wrong_shape
 
 StateDict = dict[str, torch.Tensor]
 
@@ -158,9 +159,7 @@ def check_outputs(network: nn.Module, task: Task, classes: int, side: int, image
         ) from error
     finally:
         network.train(was_training)
-    if not isinstance(outputs, torch.Tensor):
-        raise TrainingError(
-            f"{type(network).__name__} returns a {type(outputs).__name__}; expected one tensor of logits [n, {classes}]"
-        )
+    if not isinstance(outputs, torch.Tensor | tuple):
+        raise TrainingError(f"{type(network).__name__} {wrong_shape(outputs, classes, images)}")
     if misfit := task.misfit(outputs, classes, images):
         raise TrainingError(f"{type(network).__name__} {misfit}")

@@ -12,7 +12,7 @@ from autotailor.data import DataSplits
 from autotailor.finetuning.polishing import Exported
 from autotailor.ir.supernet import SuperNet
 from autotailor.progress.bars import track
-from autotailor.task.registry import score_of
+from autotailor.task.registry import of, score_of
 
 
 def inheritance(
@@ -33,6 +33,7 @@ def inheritance(
     subnets = list(dict.fromkeys(each.subnet for each in exported.values()))
     evaluated = Evaluator(net.module(), Calibrator(data, calibration), data.test, workers=1).all(subnets)
     shown = track(evaluated, description=f"inherited {score_of(data).name}", total=len(subnets))
-    found = {subnet: percent(outcome.values) for subnet, outcome in shown}
+    task = of(data)
+    found = {subnet: percent(task.shares(outcome.kept)) for subnet, outcome in shown}
     rows = [(name, each.weights, found[each.subnet]) for name, each in exported.items()]
     return pd.DataFrame(rows, columns=["name", "weights", "accuracy_inherited"])

@@ -24,8 +24,8 @@ class Derivation:
 
     Attributes:
         inputs: names of the tables from which the number is computed, as in ReportInputs.
-        meaning: of the number, for the tooltip; ``{score}`` stands for the name of the share of right answers, and
-            ``{cost}`` for what budgets limit.
+        meaning: of the number, for the tooltip; ``{score}`` stands for the name of the share of right answers,
+            ``{mean}`` for that of what is predicted, and ``{cost}`` for what budgets limit.
         compute: from the tables and the name of a row to the number.
     """
 
@@ -178,7 +178,7 @@ DERIVATIONS: dict[str, Derivation] = {
     "latency_subnets": _of("validation", "SubNets measured", len),
     "accuracy_tau": _of(
         "accuracy_validation",
-        "Kendall's tau of predicted and measured {score}",
+        "Kendall's tau of predicted and measured {mean}",
         lambda t: kendall(t["predicted"], t["measured"]),
     ),
     "accuracy_tau_error": _of(
@@ -193,12 +193,12 @@ DERIVATIONS: dict[str, Derivation] = {
     ),
     "accuracy_ceiling": _of(
         "accuracy_validation",
-        "Kendall's tau of the true {score} and the measured one, by the noise of the measurements",
+        "Kendall's tau of the true {mean} and the measured one, by the noise of the measurements",
         accuracy_intervals.tau_ceiling,
     ),
     "accuracy_coverage": _of(
         "accuracy_validation",
-        "share of SubNets whose measured {score} is within the 80 % interval, up to a shift that all have in common",
+        "share of SubNets whose measured {mean} is within the 80 % interval, up to a shift that all have in common",
         accuracy_intervals.covered,
     ),
     "accuracy_coverage_error": _of(

@@ -31,11 +31,11 @@ def explorer(tables: Tables) -> dict[str, Any]:
     """All that the page's script needs, as plain data.
 
     Returns:
-        ``cost`` and ``score``: how numbers are called. ``variables``: names, in the order of ``choices``. ``picked``:
-        the SubNet that is shown first. ``subnets``: the exported ones, the original network, and those of the
-        predicted front, each with ``id``, ``predicted`` and ``measured`` (cost, its error, accuracy, its error; null
-        where a number is not known), ``choices`` (null where they are not known) and ``command`` (null for the
-        original network).
+        ``cost``, ``score`` and ``mean`` (of what is predicted): how numbers are called. ``variables``: names, in the
+        order of ``choices``. ``picked``: the SubNet that is shown first. ``subnets``: the exported ones, the original
+        network, and those of the predicted front, each with ``id``, ``predicted`` and ``measured`` (cost, its error,
+        accuracy, its error; null where a number is not known), ``choices`` (null where they are not known) and
+        ``command`` (null for the original network).
     """
     assignments = _assignments(tables)
     variables = list(dict.fromkeys(name for choices in assignments.values() for name in choices))
@@ -46,6 +46,7 @@ def explorer(tables: Tables) -> dict[str, Any]:
     return {
         "cost": {"title": tables.cost.title, "unit": tables.cost.unit, "measured": tables.compared.is_measured},
         "score": tables.score.name,
+        "mean": tables.score.mean,
         "variables": variables,
         "picked": tables.compared.featured,
         "subnets": found,

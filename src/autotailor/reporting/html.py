@@ -81,7 +81,7 @@ def render(inputs: ReportInputs) -> str:
         configuration=_configuration(tables),
         promise_broken=derived_columns.promise_broken(tables),
         promise_cause=derived_columns.promise_cause(tables),
-        accuracy_missed=accuracy_intervals.broken(compared.summary),
+        accuracy_missed=[] if tables.score.mean_name else accuracy_intervals.broken(compared.summary),
         original=comparison.ORIGINAL,
         score=tables.score,
         absent=ABSENT,

@@ -57,7 +57,9 @@ class Marker:
         if is_absent(value):
             return ABSENT
         sources = " ".join(self.tables.file(table) for table in derivation.inputs)
-        meaning = derivation.meaning.format(score=self.tables.score.name, cost=self.tables.cost.title)
+        meaning = derivation.meaning.format(
+            score=self.tables.score.name, mean=self.tables.score.mean, cost=self.tables.cost.title
+        )
         return _span(shown(value, spec), spec, source=sources, derivation=name, row=row, title=meaning)
 
     def json(self, document: str, path: tuple[str, ...], spec: str = "s") -> Markup:

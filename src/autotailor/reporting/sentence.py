@@ -7,7 +7,7 @@ import pandas as pd
 
 from autotailor.reporting.comparison import LARGEST, ORIGINAL, Comparison
 from autotailor.search.cost import LATENCY, Cost
-from autotailor.task.scores import ACCURACY, Score
+from autotailor.task.scores import ACCURACY, AGREEMENT, Score
 
 NAMED = 3
 """Missed budgets that a caveat names at most."""
@@ -79,6 +79,8 @@ def _more_accurate(comparison: Comparison, score: Score, whom: str, *, shares_ve
     if score.compares:
         agreement = comparison.number(name, comparison.accuracy_column)
         error = comparison.number(name, "accuracy_standard_error")
+        if score.name != AGREEMENT.name:
+            return f" and has {score.name} {agreement:.1f} %{_plus_minus(error)}"
         of_whom = whom if comparison.reference == ORIGINAL else "your network"
         return f" and gives the same answer as {of_whom} for {agreement:.1f} %{_plus_minus(error)} of the test pictures"
     change = comparison.accuracy_change(name)
@@ -116,7 +118,7 @@ def _caveats(comparison: Comparison, device: str, score: Score) -> list[str]:
             "quiet device."
         )
     if comparison.accuracy_column != "accuracy_measured":
-        found.append(f"The {score.name} is predicted, and not measured on the test set.")
+        found.append(f"The {score.mean} is predicted, and not measured on the test set.")
     elif not score.compares and (coarse := _coarse(comparison)):
         found.append(coarse)
     if score.meaning:
@@ -135,7 +137,7 @@ def _same(comparison: Comparison, names: tuple[str, ...], score: Score) -> str:
     if min(budgets) == max(budgets):
         return f"{same}: the budgets are equal."
     costlier = "slower" if comparison.cost.is_measured else "larger"
-    return f"{same}: on the validation set no {costlier} candidate had a higher {score.name}."
+    return f"{same}: on the validation set no {costlier} candidate had a higher {score.mean}."
 
 
 def _coarse(comparison: Comparison) -> str:

@@ -184,15 +184,15 @@ class _Export:
 
     def _predicted(self, table: str, row: str) -> tuple[Fact, Fact]:
         """Predicted cost and accuracy of a row."""
-        cost, score = self.tables.cost, self.tables.score
+        cost = self.tables.cost
         return (
             Fact(f"predicted {cost.title}", Cell(table, row, cost.column), cost.unit, ".3f"),
-            Fact(f"predicted {score.name}", Cell(table, row, "accuracy_predicted"), "%", ".2f"),
+            Fact(f"predicted {self.tables.score.mean}", Cell(table, row, "accuracy_predicted"), "%", ".2f"),
         )
 
     def _evaluated(self, table: str, row: str, whose: str = "") -> tuple[Fact, Fact]:
         """The accuracy of a row on the validation set, as evaluated and with luck taken out."""
-        score = self.tables.score.name
+        score = self.tables.score.mean
         error, luck = Cell(table, row, "standard_error"), Cell(table, row, "posterior_standard_error")
         return (
             Fact(f"{whose}{score}, validation set", Cell(table, row, "accuracy_validation"), "%", ".2f", error),
@@ -203,7 +203,7 @@ class _Export:
         """Which SubNet a rule chose for the budget: a sentence, and the other SubNet's facts where it was another."""
         chosen = rows.index[rows["chosen"].astype(bool)]
         if self.subnet in chosen:
-            return f"It was chosen: with luck taken out, it has the highest {self.tables.score.name}.", ()
+            return f"It was chosen: with luck taken out, it has the highest {self.tables.score.mean}.", ()
         if chosen.empty:
             return "", ()
         row = f"{self.name}|{chosen[0]}"
@@ -268,7 +268,7 @@ class _Export:
             yield Step(title, said, (*facts, *self._trained(row)))
 
     def _trained(self, row: str) -> tuple[Fact, ...]:
-        score = self.tables.score.name
+        score = self.tables.score.mean
         error = Cell("polish", row, "standard_error")
         return (
             Fact("epochs", Cell("polish", row, "epochs")),
@@ -280,7 +280,7 @@ class _Export:
         )
 
     def _weights(self) -> Step:
-        score = self.tables.score.name
+        score = self.tables.score.mean
         names = {"inherited": "with inherited weights", "polished": "with weights of its own"}
         facts = [
             Fact(f"{score} {said}", Entry("chosen", self.name, ("accuracy_validation", kind)), "%", ".2f")

@@ -34,7 +34,7 @@ def accuracy_of(accuracy: Accuracy, score: Score) -> KnownMetric:
         accuracy: the run's prediction (``accuracy.json``).
         score: what the share of right answers is called.
     """
-    how = HOW[type(accuracy.error)].format(score=score.name)
+    how = HOW[type(accuracy.error)].format(score=score.mean)
     return KnownMetric("accuracy", "%", accuracy.metric, accuracy.error, f"accuracy.json: {how}", is_best_high=True)
 
 

@@ -58,7 +58,7 @@ def validate_accuracy(
     if not subnets:
         raise SensitivityError("validate_accuracy needs at least one SubNet")
     base = net.largest()
-    found = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{score_of(data).name} validation")
+    found = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{score_of(data).mean} validation")
     groups, values = data.test.groups, found[base.id].values
     predicted, errors = _predicted(net, predictor, subnets, values)
     own = _own_errors(net, subnets, found, groups)

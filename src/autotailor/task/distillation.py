@@ -57,6 +57,11 @@ def distillation_loss(
     return (1 - lesson.weight) * hard + lesson.weight * t * t * soft
 
 
+def pixels(maps: torch.Tensor) -> torch.Tensor:
+    """Maps ``[b, classes, h, w]`` as one row of logits for each pixel, ``[b * h * w, classes]``."""
+    return maps.movedim(1, -1).flatten(0, -2)
+
+
 def _binary(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """Binary cross entropies, summed over the classes and averaged over the batch."""
     return functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none").sum(1).mean()

@@ -36,10 +36,18 @@ class Judgement:
     Attributes:
         values: how right the outputs are, 0 to 1, ``[n]``; 0 where an output is NaN.
         losses: finite, float32 ``[n]``; the smaller the better, also between networks that are equally right.
+        counts: what the score of a set is computed from (``Task.shares``), ``[n, ...]``; None where the score is the
+            mean of the values.
     """
 
     values: torch.Tensor
     losses: torch.Tensor
+    counts: torch.Tensor | None = None
+
+    @property
+    def kept(self) -> torch.Tensor:
+        """What ``Task.shares`` reads of each picture, ``[n, ...]``."""
+        return self.values if self.counts is None else self.counts
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,11 @@ class Task(ABC):
     labelled: ClassVar[bool] = True
     score: ClassVar[Score]
     agreement: ClassVar[Score]
+
+    @property
+    def has_maps(self) -> bool:
+        """Whether a target is a map with a class for each pixel."""
+        return self.target_axes == 3
 
     @abstractmethod
     def judge(self, outputs: Any, targets: torch.Tensor) -> Judgement:
@@ -153,11 +166,22 @@ class Task(ABC):
             name: of the network.
         """
 
-    def total(self, values: FloatArray, groups: npt.NDArray[np.int64]) -> tuple[float, float]:
-        """The reported score and its standard error; here the mean in percent, clustered by base picture.
+    def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
+        """What each picture adds to the score of a set: numbers ``[n]`` whose mean is the score; here the values.
+
+        They are the numbers by which the mean moves where a picture is drawn once more, so that their scatter gives
+        the score's standard error, and that of the difference of two networks.
 
         Args:
-            values: of the pictures ``[n]``.
+            kept: of all pictures of the set ``[n, ...]``, see ``Judgement``.
+        """
+        return np.asarray(kept, dtype=np.float64)
+
+    def total(self, shares: FloatArray, groups: npt.NDArray[np.int64]) -> tuple[float, float]:
+        """The reported score and its standard error, in percent; base pictures are the independent draws.
+
+        Args:
+            shares: of the pictures ``[n]``, see ``shares``.
             groups: base picture of each ``[n]``.
         """
-        return accuracy(values, groups)
+        return accuracy(shares, groups)

@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from autotailor.data.labels import CLASSIFICATION, has_labels
+from autotailor.data.labels import CLASSIFICATION, UNKNOWN, has_labels
 from autotailor.sections import meant
 from autotailor.task.errors import TaskError
 from autotailor.task.interface import Task
@@ -58,7 +58,8 @@ def of(data: DataSplits | EvaluationSet) -> Task:
     task = find(images.task)
     if isinstance(data, DataSplits):
         _check_labels(task, data.labelled)
-    if images.labels.ndim != task.target_axes and (task.labelled or images.labels.ndim != 1):
+    has_none = images.labels.ndim == 1 and bool((images.labels == UNKNOWN).all())
+    if images.labels.ndim != task.target_axes and not has_none:
         raise TaskError(
             f"data.task is {task.name}, whose targets have {task.target_axes} axes, and the data have targets of shape "
             f"{list(images.labels.shape)}; name the task of these data, or the data of this task (data.kind)"

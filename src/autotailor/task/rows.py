@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -23,8 +23,10 @@ def same_largest(outputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     return outputs.argmax(dim=1) == others.argmax(dim=1)
 
 
-def wrong_shape(outputs: torch.Tensor, classes: int, images: str) -> str:
+def wrong_shape(outputs: Any, classes: int, images: str) -> str:
     """See ``Task.misfit``: why outputs for two images are no ``[2, classes]``; "" where they are."""
+    if not hasattr(outputs, "shape"):
+        return f"returns a {type(outputs).__name__}; expected one tensor of logits [n, {classes}]"
     if tuple(outputs.shape) == (2, classes):
         return ""
     return (

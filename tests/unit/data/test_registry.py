@@ -23,7 +23,7 @@ CONF = Path(__file__).parents[3] / "conf" / "data"
 
 
 def test_all_datasets_are_found() -> None:
-    assert data.names() == ("digits", "folder", "huggingface", "source", "table", "torchvision", "webdataset")
+    assert data.names() == ("digits", "folder", "huggingface", "masks", "source", "table", "torchvision", "webdataset")
 
 
 def test_every_configured_dataset_is_known_and_its_parameters_are_accepted() -> None:
@@ -45,7 +45,9 @@ def _refusal(section: dict[str, object]) -> str:
 @pytest.mark.parametrize("section", [{}, {"name": 3}, "digits", {"name": "cats"}, {"name": "mine", "kind": "cats"}])
 def test_unknown_datasets_are_refused_with_the_known_ones(section: object) -> None:
     for entrance in (data.check, data.load):
-        with pytest.raises(data.DataError, match="digits, folder, huggingface, source, table, torchvision, webdataset"):
+        with pytest.raises(
+            data.DataError, match="digits, folder, huggingface, masks, source, table, torchvision, webdataset"
+        ):
             entrance(section)  # type: ignore[operator]
 
 

@@ -28,21 +28,22 @@ def test_each_task_says_what_it_is(name: str) -> None:
 def test_examples_are_targets_of_the_task_and_its_loss_has_a_gradient(name: str) -> None:
     found = task.find(name)
     targets, _ = found.examples(4, 3)
-    outputs = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)).requires_grad_(True)
-    for teacher in (None, torch.zeros(4, 3)):
+    places = (3, 3) if found.has_maps else ()
+    outputs = torch.randn(4, 3, *places, generator=torch.Generator().manual_seed(0)).requires_grad_(True)
+    for teacher in (None, torch.zeros(4, 3, *places)):
         loss = found.loss(outputs, targets, teacher, task.Lesson(weight=0.5))
         assert loss.isfinite()
         assert torch.autograd.grad(loss, outputs)[0].abs().sum() > 0
     assert found.misfit(outputs[:2], 3, "the data") == ""
-    assert ("choose the data of the network's classes" in found.misfit(outputs[:2], 4, "the data")) == found.labelled
+    assert ("of the network's classes" in found.misfit(outputs[:2], 4, "the data")) == found.labelled
 
 
 @pytest.mark.parametrize("name", task.names())
 def test_what_a_network_answers_is_right_as_a_target(name: str) -> None:
     found = task.find(name)
-    outputs = torch.randn(50, 5, generator=torch.Generator().manual_seed(0))
+    outputs = torch.randn(50, 5, *((4, 4) if found.has_maps else ()), generator=torch.Generator().manual_seed(0))
     answers = found.answers(outputs)
-    kind = torch.int64 if found.labelled else torch.float32
+    kind = torch.uint8 if found.has_maps else torch.int64 if found.labelled else torch.float32
     assert (answers.dtype, answers.ndim) == (kind, found.target_axes)
     assert (found.judge(outputs, answers).values == 1).all()
     assert (found.agree(outputs, outputs) == 1).all()
@@ -58,7 +59,7 @@ def test_a_section_without_a_task_is_classification() -> None:
 
 def test_an_unknown_task_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
-        task.TaskError, match=r"known are classification, multilabel, outputs\. Did you mean 'multilabel'"
+        task.TaskError, match=r"known are classification, multilabel, outputs, segmentation\. Did you mean 'multilabel'"
     ):
         task.find("multi_label")
 

@@ -141,7 +141,7 @@ def transparent_lines(
         "# as torchvision's ImageFolder reads them.",
         *(
             []
-            if options.random_weights or not own.labels or own.table
+            if options.random_weights or not own.labels or own.columns
             else _judged(own, net, options, positions, prepared)
         ),
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotailor.agreement import BYTE, AgreementError, mismatch
 from autotailor.data.datasets.folder import Folder, FolderConfig
+from autotailor.data.datasets.masks import Masks, MasksConfig, is_masked
 from autotailor.data.datasets.table import Table, TableConfig
 from autotailor.data.files.contents import cores
 from autotailor.data.pictures.layout import Layout, is_flat
@@ -50,9 +51,10 @@ class OwnData:
         folder: as the user named it.
         name: of the dataset.
         layout: the pictures by part.
-        labels: whether the pictures lie in folders of classes, or their labels stand in a table.
+        labels: whether the pictures lie in folders of classes, or their labels stand in a table or are masks.
         table: name of the table in the folder; "" where there is none.
-        columns: labels of the table.
+        columns: labels of the table, or classes of the masks.
+        masks: whether each picture has a mask.
         task: that the configuration names; "" where it is that of the dataset.
     """
 
@@ -63,6 +65,7 @@ class OwnData:
     table: str = ""
     columns: tuple[str, ...] = ()
     task: str = ""
+    masks: bool = False
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -72,19 +75,32 @@ class OwnData:
     @property
     def kind(self) -> str:
         """The dataset that reads the pictures."""
-        return "table" if self.table else "folder"
+        return "masks" if self.masks else "table" if self.table else "folder"
 
-    def for_network(self, source: str, outputs: int, returned: Sequence[str]) -> OwnData:
+    def for_network(
+        self, source: str, outputs: int, returned: Sequence[str], shapes: Sequence[tuple[int, ...]]
+    ) -> OwnData:
         """The pictures with the task of a network.
 
         Args:
             source: of the network.
             outputs: how many classes it knows; 0 where it returns something else.
             returned: names of the tensors that it returns.
+            shapes: of these tensors, the first axis being that of the images.
 
         Raises:
             AgreementError: the pictures have other labels than the network.
         """
+        if self.masks:
+            _, *axes = shapes[0]
+            if len(axes) != 3 or axes[0] != len(self.classes):
+                raise AgreementError(
+                    f"the network {source} returns {returned[0]} [n, {', '.join(map(str, axes))}], and the masks in "
+                    f"{self.folder} have {len(self.classes)} classes: give a network whose map is [n, "
+                    f"{len(self.classes)}, height, width]; where another of its outputs is the map, name it as "
+                    f"model.output (inspect: --output)"
+                )
+            return self
         if self.labels and not outputs:
             from autotailor.compiler.sources.outputs import no_classes
 
@@ -101,6 +117,8 @@ class OwnData:
         self._read(32).verify()
 
     def _read(self, resolution: int) -> Folder:
+        if self.masks:
+            return Masks(MasksConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder)))
         if self.table:
             return Table(
                 TableConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder), table=self.table)
@@ -112,6 +130,7 @@ class OwnData:
     def summary(self, transparent: Sequence[str] = ()) -> list[str]:
         """Lines that describe the pictures and the classes, with comments on transparent pictures."""
         what = f"{len(self.classes)} {'labels' if self.table else 'classes'}" if self.labels else "without labels"
+        what = f"each has a mask of {what}" if self.masks else what
         lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {what}."]
         comments = (*class_lines(self), *self.rare_lines(), *transparent)
         return [*lines, *(line.removeprefix("# ") for line in comments)]
@@ -119,7 +138,7 @@ class OwnData:
     def rare_lines(self) -> list[str]:
         """Comments that name a class of far fewer pictures than others; none where there is no such class."""
         counts = Counter(label for listing in self.layout.parts.values() for label in listing.labels)
-        if not self.labels or self.table or min(counts.values()) * RARE > max(counts.values()):
+        if not self.labels or self.columns or min(counts.values()) * RARE > max(counts.values()):
             return []
         (most, many), *_, (least, few) = counts.most_common()
         rare, usual = (_printable(self.classes[label]) for label in (least, most))
@@ -145,7 +164,8 @@ class OwnData:
 def read_own_data(path: Path) -> OwnData:
     """Lists the pictures of a folder, or of a table with their labels (``data.datasets.table``).
 
-    Pictures that lie in a folder without class folders have no labels.
+    Pictures that lie in a folder without class folders have no labels. Folders ``images`` and ``masks`` hold pictures
+    with the class of each pixel (``data.datasets.masks``).
 
     Raises:
         DataError: the folder is missing, has no pictures, or has only one class; the file is no table of pictures.
@@ -154,6 +174,9 @@ def read_own_data(path: Path) -> OwnData:
         return _read_table(path)
     folder = path
     name = _named(folder)
+    if is_masked(folder.expanduser()):
+        masks = Masks(MasksConfig(name=name, resolution=32, root=str(folder)))
+        return OwnData(folder, name, masks.layout(), columns=masks.classes() or (), masks=True)
     labels = not (folder.expanduser().is_dir() and is_flat(folder.expanduser()))
     config = FolderConfig(name=name, resolution=32, root=str(folder), labels=labels)
     return OwnData(folder, name, Folder(config).layout(), labels)
@@ -246,7 +269,7 @@ def data_lines(
         is_assumed: whether this side is only the usual one, since nobody has named the network's.
     """
     small = measured.side <= resolution
-    crop = crop_of(prepared, measured, resolution)
+    crop = 1.0 if own.masks else crop_of(prepared, measured, resolution)
     side = f"{resolution} is assumed: --resolution names the network's" if is_assumed else "the network's"
     rows: list[tuple[str, Any, str]] = [
         ("name", quoted(own.name), ""),
@@ -286,8 +309,10 @@ def class_lines(own: OwnData) -> list[str]:
     shown = [f"{number} {_printable(name)}" for number, name in enumerate(classes[:LISTED])]
     if len(classes) > LISTED:
         shown.append(f"... {len(classes) - 1} {_printable(classes[-1])}")
-    order = "the table's columns in their order" if own.table else "the folders' names in sorted order"
-    lines = [f"# The network's outputs are {order}:"]
+    order = "outputs are the folders' names in sorted order"
+    if own.columns:
+        order = "map has the classes of the masks" if own.masks else "outputs are the table's columns in their order"
+    lines = [f"# The network's {order}:"]
     for piece in shown:
         if len(lines) == 1 or len(lines[-1]) + len(piece) > 96:
             lines.append(f"#   {piece}")

@@ -45,3 +45,16 @@ class AugmentationConfig(Section, of="augmentation", error=DataError):
     def mixes(self) -> bool:
         """Whether two images are mixed, and their labels with them."""
         return self.mixup > 0 or self.cutmix > 0
+
+    def check_maps(self, where: str = "") -> None:
+        """Raises DataError where pictures would be turned and shifted without their masks.
+
+        Args:
+            where: the section that holds this one, for the message.
+        """
+        name = f"{where}.{self.SECTION}" if where else self.SECTION
+        if self.policy != "none":
+            raise DataError(
+                f"{name}.policy: {self.policy} turns and shifts pictures, and not their masks; set it to none (crops, "
+                f"flips and {name}.erasing go with masks)"
+            )

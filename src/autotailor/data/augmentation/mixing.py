@@ -11,6 +11,7 @@ even number of images makes the same mixtures as one process that has the whole 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import torch
@@ -20,6 +21,7 @@ from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.data.augmentation.drawing import drawing
 from autotailor.data.splits import Batch, DataSplits
 
+logger = logging.getLogger(__name__)
 MIXING = 21  # seed word that keeps these random numbers apart from those of order, crops and policies
 
 
@@ -67,13 +69,16 @@ class Mixing:
 
 
 def mixing(data: DataSplits, config: AugmentationConfig, seed: int) -> Mixing | None:
-    """What mixes the batches of a training; None where the configuration mixes nothing.
+    """What mixes the batches of a training; None where the configuration mixes nothing, or labels are masks.
 
     Args:
         data: the splits.
         config: of the augmentation.
         seed: of the training.
     """
+    if config.mixes and data.has_maps:
+        logger.info("data %s: mixup and cutmix are left out, since they mix labels of whole pictures", data.name)
+        return None
     return Mixing(config, data.num_classes if data.labelled else 0, seed) if config.mixes else None
 
 

@@ -32,6 +32,8 @@ def augmented(data: DataSplits, config: AugmentationConfig, seed: int) -> TrainS
     """
     if not config.changes_images:
         return data.train
+    if data.has_maps:
+        config.check_maps()
     policy = Policy(config, seed, data.mean)
     return data.train.augmented(policy) if isinstance(data.train, Augmentable) else _AugmentedStream(data, policy)
 

@@ -58,18 +58,23 @@ class Files:
         Raises:
             DataError: the file was removed or changed since it was checked.
         """
-        from autotailor.data.pictures.reading import PictureError, read_picture
+        from autotailor.data.pictures.reading import PictureError
 
         path = self.paths[index]
         try:
             with open_regular(path, MOST_BYTES) as stream:
                 content = stream.read()
-            picture = read_picture(content, self.background)
+            picture = self._read(content)
             if self.contents and hashlib.sha256(content).hexdigest() != self.contents[index]:
                 raise PictureError("has other bytes than before")
             return picture
         except (PictureError, OSError) as error:
             raise DataError(f"{path}: {error}; it was removed or changed while it was in use") from error
+
+    def _read(self, content: bytes) -> Any:
+        from autotailor.data.pictures.reading import read_picture
+
+        return read_picture(content, self.background)
 
 
 class Folder(Dataset):

@@ -47,7 +47,7 @@ def identity(opener: Callable[[int], Any], number: int) -> str:
 
 
 def remembered(config: PictureConfig, picture: str, how: str, make: Callable[[], Pixels]) -> Pixels:
-    """Pixels ``[.., .., ..]`` that an earlier rule has made of a picture; else they are made, and kept for later ones.
+    """Pixels that an earlier rule has made of a picture or mask; else they are made, and kept for later ones.
 
     Args:
         config: with the folder; without one nothing is kept.
@@ -61,7 +61,7 @@ def remembered(config: PictureConfig, picture: str, how: str, make: Callable[[],
     path = _swept(Path(config.cache).expanduser() / FOLDER) / f"{name}.npy"
     with contextlib.suppress(OSError, ValueError, EOFError):
         found = np.load(path, allow_pickle=False)
-        if found.dtype == np.uint8 and found.ndim == 3:
+        if found.dtype == np.uint8 and found.ndim in (2, 3):
             os.utime(path)
             return np.asarray(found)
     pixels = make()

@@ -27,7 +27,8 @@ class PictureConfig(Section, of="data", error=DataError):
         resolution: side of the images in pixels.
         labels: whether the pictures have labels. Without them the original network teaches alone, and accuracy is
             agreement with it.
-        task: what is right (``autotailor.task.tasks``), ``classification``, ``multilabel`` or ``outputs``.
+        task: what is right (``autotailor.task.tasks``), ``classification``, ``multilabel``, ``segmentation`` or
+            ``outputs``.
         seed: of order, augmentation and the division into training, validation and test.
         mean: subtracted from pixels between 0 and 1, for each channel. It is the mean that the network was trained
             with.
@@ -42,10 +43,10 @@ class PictureConfig(Section, of="data", error=DataError):
         memory_gib: validation and test, opened and cropped (150,528 bytes for an image of 224 pixels), and training
             pictures, opened and reduced to what their crops need, are each kept in memory up to this size.
         cache: folder of the file that keeps a larger set while a rule runs, and of what rules have made of pictures
-            (``folder``, ``table``), which later rules read in place of the pictures; empty opens pictures in each
-            evaluation.
-        kind: which dataset reads the section, ``folder``, ``table``, ``source``, ``huggingface``, ``webdataset``,
-            ``torchvision`` or ``digits``, where ``name`` is another one.
+            (``folder``, ``table``, ``masks``), which later rules read in place of the pictures; empty opens pictures in
+            each evaluation.
+        kind: which dataset reads the section, ``folder``, ``table``, ``masks``, ``source``, ``huggingface``,
+            ``webdataset``, ``torchvision`` or ``digits``, where ``name`` is another one.
     """
 
     name: str

@@ -81,28 +81,47 @@ def read_layout(name: str, root: str, labels: bool = True) -> Layout:
         DataError: the folder is missing, has one class alone, a class has no picture, or two parts have different
             classes.
     """
-    if not root:
-        raise DataError(f"data {name}: set data.root to the folder that holds the pictures as CLASS/IMAGE.jpg")
-    folder = Path(root).expanduser()
-    if folder.is_file():
-        raise DataError(
-            f"data {name}: {folder} is a file; name the folder that holds one folder per class, with pictures in each"
-        )
-    if not folder.is_dir():
-        raise DataError(
-            f"data {name}: {folder.resolve()} does not exist; put images there as train/CLASS/IMAGE.jpg and "
-            f"val/CLASS/IMAGE.jpg, or all of them as CLASS/IMAGE.jpg, or set data.root to where they are"
-        )
+    folder = root_folder(name, root, "CLASS/IMAGE.jpg", "one folder per class, with pictures in each")
     try:
-        found = _parts(name, folder) if labels else _unlabelled_parts(name, folder)
+        found = _parts(name, folder) if labels else unlabelled_parts(name, folder)
     except OSError as error:
-        raise DataError(f"data {name}: {folder} cannot be listed ({error.strerror}); give access to it") from error
+        raise unlisted(name, folder, error) from error
     parts = {part: (list_pictures if labels else list_unlabelled)(where) for part, where in found.items()}
     for part, listing in parts.items():
         _check_classes(name, part, listing.classes, parts["train"].classes)
     if labels and len(parts["train"].classes) == 1:
         raise DataError(_one_class(name, folder, found["train"]))
     return Layout(parts)
+
+
+def root_folder(name: str, root: str, example: str, content: str) -> Path:
+    """The folder of a dataset.
+
+    Args:
+        name: of the dataset, for messages.
+        root: as in the configuration; ``~`` is the home folder.
+        example: where a picture lies, from the root or a part on.
+        content: of the folder, in words.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+    if not root:
+        raise DataError(f"data {name}: set data.root to the folder that holds the pictures as {example}")
+    folder = Path(root).expanduser()
+    if folder.is_file():
+        raise DataError(f"data {name}: {folder} is a file; name the folder that holds {content}")
+    if not folder.is_dir():
+        raise DataError(
+            f"data {name}: {folder.resolve()} does not exist; put images there as train/{example} and val/{example}, "
+            f"or all of them as {example}, or set data.root to where they are"
+        )
+    return folder
+
+
+def unlisted(name: str, folder: Path, error: OSError) -> DataError:
+    """The error of a folder that cannot be listed."""
+    return DataError(f"data {name}: {folder} cannot be listed ({error.strerror}); give access to it")
 
 
 def _one_class(name: str, folder: Path, train: Path) -> str:
@@ -159,7 +178,7 @@ def _warn_of_others(name: str, folder: Path, inside: Collection[str], found: Map
         )
 
 
-def _unlabelled_parts(name: str, folder: Path) -> dict[str, Path]:
+def unlabelled_parts(name: str, folder: Path) -> dict[str, Path]:
     """Maps each part to its folder; all pictures are in ``train`` where the folder has no folder of that name."""
     inside = set(class_folders(folder))
     found = _named_parts(name, folder, inside)

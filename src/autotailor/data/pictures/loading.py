@@ -25,11 +25,13 @@ class Opened:
         labels: of the pictures, ``[n]``, or 0 or 1 for each class, ``[n, classes]``; ``UNKNOWN`` where pictures have
             none.
         contents: a text for each picture; pictures with equal texts are the same picture.
+        masks: as of ``Pictures``; labels are then ``UNKNOWN``.
     """
 
     open: Callable[[int], Any]
     labels: npt.NDArray[np.int64]
     contents: Sequence[str]
+    masks: Callable[[int], Any] | None = None
 
 
 def divided(config: DividedConfig, classes: Sequence[str], parts: Mapping[str, Opened]) -> DataSplits:
@@ -43,7 +45,7 @@ def divided(config: DividedConfig, classes: Sequence[str], parts: Mapping[str, O
     Raises:
         DataError: a label lies outside the classes, or a class has too few different pictures to be divided.
     """
-    by_class = config.labels and parts["train"].labels.ndim == 1
+    by_class = config.labels and parts["train"].labels.ndim == 1 and parts["train"].masks is None
     if by_class:
         _check_labels(config.name, classes, parts)
     known = {name: Part(_home(part.labels), part.contents) for name, part in parts.items()}
@@ -51,7 +53,7 @@ def divided(config: DividedConfig, classes: Sequence[str], parts: Mapping[str, O
     ends = np.cumsum([len(part.labels) for part in parts.values()])
     groups = dict(zip(parts, np.split(numbers.astype(np.int64), ends[:-1]), strict=True))
     train, validation, test = (
-        Pictures(parts[name].open, parts[name].labels, groups[name]).part(ids)
+        Pictures(parts[name].open, parts[name].labels, groups[name], parts[name].masks).part(ids)
         for name, ids in assign(config, classes if by_class else (), known)
     )
     return splits(config, len(classes), train, validation, test)

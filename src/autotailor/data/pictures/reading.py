@@ -28,9 +28,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import PIL
-from PIL import Image, ImageCms, ImageOps
+from PIL import ExifTags, Image, ImageCms, ImageOps
 
 from autotailor.data.errors import DataError
+from autotailor.data.labels import IGNORED
 
 EXAMINER = f"pictures 1, Pillow {PIL.__version__}"  # verdicts by other rules or by another Pillow are not reused
 warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.TiffImagePlugin")  # about EXIF blocks
@@ -59,6 +60,10 @@ MAGIC = {
 }
 SEGMENT = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]")  # a JPEG marker; FF 00 and D0 to D7 occur within a scan
 START_OF_SCAN, END_OF_IMAGE = 0xDA, 0xD9
+MASKS = ("L", "P", "1", "I", "I;16")
+"""Modes of masks, which have one number for each pixel."""
+TURNED = (5, 6, 7, 8)
+"""EXIF's orientations of pictures whose height was their width."""
 
 
 class PictureError(DataError):
@@ -107,6 +112,61 @@ def to_rgb(image: Image.Image, background: str = "white") -> Image.Image:
         layer = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", layer.size, background), layer).convert("RGB")
     return image.convert("RGB")
+
+
+def read_mask(content: bytes, ignore: int) -> Image.Image:
+    """The class of each pixel in the bytes of a PNG file: mode L, ``IGNORED`` where no class counts.
+
+    Args:
+        content: of the file, whose pixels or places in a palette are numbers of classes.
+        ignore: the number of pixels that do not count.
+
+    Raises:
+        PictureError: the file is no PNG of one channel, or a number lies above 255.
+    """
+    values = _mask(content)
+    if values.max() > IGNORED:
+        raise PictureError(f"has the value {values.max()}, and the largest is {IGNORED}")
+    return Image.fromarray(np.where(values == ignore, IGNORED, values).astype(np.uint8))
+
+
+def examine_mask(content: bytes, classes: int, ignore: int) -> str:
+    """The reason why a mask cannot be used, where it has other numbers than those of classes and ``ignore``; or ""."""
+    try:
+        values, counts = np.unique(_mask(content), return_counts=True)
+    except PictureError as refusal:
+        return str(refusal)
+    strange = (values >= classes) & (values != ignore)
+    if not strange.any():
+        return ""
+    return (
+        f"has the value {values[strange][0]} at {counts[strange][0]:,} pixels, which is no class: there are {classes}, "
+        f"from 0 to {classes - 1}, and {ignore} is ignored"
+    )
+
+
+def _mask(content: bytes) -> npt.NDArray[np.int64]:
+    """The numbers of a mask's pixels ``[height, width]``."""
+    if not content:
+        raise PictureError("is empty")
+    image = _open(content)
+    if image.format != "PNG":
+        raise PictureError(f"is a {image.format} file; save masks as PNG, which keeps every number")
+    _check_single(image)
+    _guard("is cut off or damaged", image.load)
+    if image.mode not in MASKS:
+        raise PictureError(f"has pixels of several channels ({image.mode}); save one channel of numbers of classes")
+    return np.asarray(image).astype(np.int64)
+
+
+def upright_size(path: Path) -> tuple[int, int]:
+    """Width and height of a picture that can be used, turned upright, in pixels; the pixels are not read."""
+    with Image.open(path, formats=FORMATS) as image:
+        width, height = image.size
+        with contextlib.suppress(Exception):  # as in ``upright``
+            if image.getexif().get(ExifTags.Base.Orientation) in TURNED:
+                return height, width
+    return width, height
 
 
 def is_transparent(path: Path) -> bool:

@@ -26,7 +26,7 @@ class Reduced:
 
     Args:
         config: of the pictures.
-        open: from a number to an RGB PIL image.
+        open: from a number to an RGB PIL image, or to a mask (``Pictures.masks``).
     """
 
     def __init__(self, config: PictureConfig, open: Callable[[int], Any]) -> None:  # noqa: A002  # as of Pictures
@@ -39,7 +39,7 @@ class Reduced:
         if number in self._kept:
             return self._kept[number]
         picture = self._opened(number) if self._left > 0 else reduced(self._open(number), self._config)
-        size = 3 * picture.width * picture.height
+        size = len(picture.getbands()) * picture.width * picture.height
         if size <= self._left:
             self._left -= size
             self._kept[number] = picture
@@ -53,7 +53,15 @@ class Reduced:
 
 
 def reduced(picture: Any, config: PictureConfig) -> Any:
-    """A PIL image reduced by the largest whole factor that leaves the smallest crop fine enough."""
+    """A PIL image reduced by the largest whole factor that leaves the smallest crop fine enough.
+
+    Of each square of a mask (mode L) the pixel in the middle stays, because there is no mean of classes.
+    """
     smallest = math.sqrt(config.scale[0] * picture.width * picture.height)
     factor = int(min(smallest, picture.width, picture.height) / (FINER * config.resolution))
+    if factor > 1 and picture.mode == "L":
+        rows, columns = (
+            np.minimum(np.arange(0, side, factor) + factor // 2, side - 1) for side in (picture.height, picture.width)
+        )
+        return Image.fromarray(np.asarray(picture)[rows][:, columns])
     return picture.reduce(factor) if factor > 1 else picture

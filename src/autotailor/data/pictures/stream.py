@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from autotailor.data.pictures.cache import GIB, identity, keep, remembered
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.reduced import Reduced
 from autotailor.data.splits import (
+    READ,
     WHOLE,
     Batch,
     DataSplits,
@@ -27,10 +28,13 @@ from autotailor.data.splits import (
     TensorEvaluationSet,
     TrainStream,
     check_batches,
+    whole,
 )
 from autotailor.data.workers import TrainingLoader, batches
 
 ORDER, AUGMENT = range(2)  # seed words that keep the random streams apart
+NEAREST = "nearest"
+"""How masks change their size."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +45,19 @@ class Pictures:
         open: from a number to an RGB PIL image.
         labels: ``[n]``, or 0 or 1 for each class, ``[n, classes]``; ``UNKNOWN`` where a picture has none.
         groups: ``[n]``; pictures whose files are known to be equal have the same group.
+        masks: from a number to the class of each pixel of a picture, a PIL image of mode L as large as the picture;
+            None where labels are no maps.
     """
 
     open: Callable[[int], Any]
-    labels: npt.NDArray[np.int64]
+    labels: npt.NDArray[Any]
     groups: npt.NDArray[np.int64]
+    masks: Callable[[int], Any] | None = None
 
     def part(self, positions: npt.NDArray[np.int64]) -> Pictures:
         """The pictures at some positions, numbered anew."""
-        return Pictures(_Part(self.open, positions), self.labels[positions], self.groups[positions])
+        masks = None if self.masks is None else _Part(self.masks, positions)
+        return Pictures(_Part(self.open, positions), self.labels[positions], self.groups[positions], masks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +75,20 @@ class _Part:
 
 
 class _Items(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
-    """Training pictures by (epoch, position in the epoch, number of the picture), as ``training_image`` makes them."""
+    """Training pictures by (epoch, position in the epoch, number of the picture), as ``training_image`` makes them.
+
+    Where they have masks, the label of a picture is its mask, cropped and flipped as the picture is.
+    """
 
     def __init__(self, config: PictureConfig, pictures: Pictures, policy: Policy | None) -> None:
         self._config, self._labels, self._policy = config, pictures.labels, policy
-        self._open = Reduced(config, pictures.open)
+        self._opened = [Reduced(config, each) for each in (pictures.open, pictures.masks) if each is not None]
 
     def __getitem__(self, key: tuple[int, int, int]) -> tuple[torch.Tensor, int | torch.Tensor]:
         epoch, position, number = key
-        picture = self._open(number)
-        image = training_image(self._config, picture, epoch, position, self._policy)
+        image, *masks = _training(self._config, [each(number) for each in self._opened], epoch, position, self._policy)
+        if masks:
+            return image, masks[0]
         label = self._labels[number]
         return image, torch.from_numpy(label).float() if label.ndim else int(label)
 
@@ -88,58 +100,79 @@ def training_image(
 
     A policy changes it between these steps; without one, the crop and the flip are the same.
     """
+    return _training(config, [picture], epoch, position, policy)[0]
+
+
+def _training(
+    config: PictureConfig, opened: Sequence[Any], epoch: int, position: int, policy: Policy | None
+) -> list[torch.Tensor]:
+    """A training image and, where the picture comes with its mask, the class of each pixel, uint8 ``[R, R]``."""
+    from torchvision.transforms.v2 import functional
+
     random = np.random.default_rng([config.seed, AUGMENT, epoch, position])
-    cropped = _cropped(config, picture, random)
+    cropped, *masks = _cropped(config, opened, random)
 
     def normalise(picture: Any) -> torch.Tensor:
-        from torchvision.transforms.v2 import functional
-
         return _normalised(config, _scaled(functional.pil_to_tensor(picture)))
 
-    return normalise(cropped) if policy is None else policy(cropped, normalise, epoch, position)
+    image = normalise(cropped) if policy is None else policy(cropped, normalise, epoch, position)
+    return [image, *(functional.pil_to_tensor(mask)[0] for mask in masks)]
 
 
 class _Centres(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
-    """All pictures, cropped as for evaluation and not normalised: uint8 ``[3, R, R]``."""
+    """All pictures, cropped as for evaluation and not normalised: uint8 ``[3, R, R]``, of masks ``[1, R, R]``."""
 
-    def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
+    def __init__(self, config: PictureConfig, pictures: Pictures, interpolation: str = "") -> None:
         is_small = 3 * len(pictures.labels) * config.resolution**2 <= config.memory_gib * GIB
         self._config, self._pictures = config if is_small else replace(config, cache=""), pictures
+        self._interpolation = interpolation or config.interpolation
 
     def __len__(self) -> int:
         return len(self._pictures.labels)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int | torch.Tensor]:
         label, config, opened = self._pictures.labels[index], self._config, self._pictures.open
-        how = f"centre {config.crop} at {config.resolution} pixels, {config.interpolation}"
-        pixels = remembered(config, identity(opened, index), how, lambda: _centre(config, opened(index)).numpy())
+        scaled = self._interpolation
+        how = f"centre {config.crop} at {config.resolution} pixels, {scaled}"
+        pixels = remembered(
+            config, identity(opened, index), how, lambda: _centre(config, opened(index), scaled).numpy()
+        )
         return torch.from_numpy(pixels), torch.from_numpy(label) if label.ndim else int(label)
 
 
 def centre(config: PictureConfig, image: Any) -> torch.Tensor:
     """A picture, cropped as for evaluation and not normalised: ``[3, R, R]``, 0 to 1."""
-    return _scaled(_centre(config, image))
+    return _scaled(_centre(config, image, config.interpolation))
 
 
-def _centre(config: PictureConfig, image: Any) -> torch.Tensor:
+def _centre(config: PictureConfig, image: Any, interpolation: str) -> torch.Tensor:
     from torchvision.transforms.v2 import functional
 
-    how = functional.InterpolationMode(config.interpolation)
+    how = functional.InterpolationMode(interpolation)
     small = functional.resize(image, [round(config.resolution / config.crop)], how, antialias=True)
     pixels: torch.Tensor = functional.pil_to_tensor(functional.center_crop(small, [config.resolution] * 2))
     return pixels
 
 
-def _cropped(config: PictureConfig, image: Any, random: np.random.Generator) -> Any:
-    """A PIL image of R times R pixels, cropped and flipped as for training."""
+def _cropped(config: PictureConfig, opened: Sequence[Any], random: np.random.Generator) -> list[Any]:
+    """A PIL image of R times R pixels, cropped and flipped as for training, and its mask, if there is one, likewise.
+
+    A mask is a PIL image, too, of which a change of size takes the nearest pixel: torchvision's ``tv_tensors.Mask``
+    takes the one at the corner, half a pixel of the result away from the picture.
+    """
     from torchvision.transforms.v2 import functional
 
-    width, height = image.size
-    box, how = _crop(random, width, height, config.scale), functional.InterpolationMode(config.interpolation)
-    image = functional.resized_crop(image, *box, [config.resolution] * 2, how, antialias=True)
+    width, height = opened[0].size
+    box, how = _crop(random, width, height, config.scale), (config.interpolation, NEAREST)
+    found = [
+        functional.resized_crop(
+            each, *box, [config.resolution] * 2, functional.InterpolationMode(interpolation), antialias=True
+        )
+        for each, interpolation in zip(opened, how, strict=False)
+    ]
     if config.flip and random.random() < 0.5:
-        image = functional.horizontal_flip(image)
-    return image
+        found = [functional.horizontal_flip(each) for each in found]
+    return found
 
 
 def _scaled(pixels: torch.Tensor) -> torch.Tensor:
@@ -194,7 +227,8 @@ class PictureStream(TrainStream):
         size = min(batch_size, len(self))
         places = (range(number * size, (number + 1) * size) for number in range(start, self.num_batches(batch_size)))
         keys = ([(epoch, place, int(order[place])) for place in shard.of(part)] for part in places)
-        yield from self._loader.batches(keys)
+        for images, labels in self._loader.batches(keys):
+            yield images, whole(labels)
 
 
 class PictureSet(EvaluationSet):
@@ -229,7 +263,7 @@ class PictureSet(EvaluationSet):
         """See EvaluationSet."""
         check_batches(batch_size)
         for pixels, labels in self._centres(batch_size):
-            yield _normalised(self.config, _scaled(pixels)), labels
+            yield _normalised(self.config, _scaled(pixels)), whole(labels)
 
     def _centres(self, batch_size: int) -> Iterator[Batch]:
         """Batches of pixels, 0 to 255, from the cache or, where there is none, from the files."""
@@ -262,6 +296,7 @@ def splits(
     """The three splits of a dataset of pictures; without labels where ``config.labels`` is False."""
     if not config.labels:
         train, validation, test = (_without_labels(pictures) for pictures in (train, validation, test))
+    validation, test = (replace(each, labels=_maps(config, each)) for each in (validation, test))
     return DataSplits(
         name=config.name,
         num_classes=num_classes if config.labels else 0,
@@ -279,4 +314,12 @@ def splits(
 
 
 def _without_labels(pictures: Pictures) -> Pictures:
-    return replace(pictures, labels=np.full_like(pictures.labels, UNKNOWN))
+    return replace(pictures, labels=np.full_like(pictures.labels, UNKNOWN), masks=None)
+
+
+def _maps(config: PictureConfig, pictures: Pictures) -> npt.NDArray[Any]:
+    """The masks of pictures, cropped as for evaluation, uint8 ``[n, R, R]``; without masks their labels."""
+    if pictures.masks is None:
+        return pictures.labels
+    masks = _Centres(config, Pictures(pictures.masks, pictures.labels, pictures.groups), NEAREST)
+    return torch.cat([found for found, _ in batches(masks, READ, config.workers)])[:, 0].numpy()

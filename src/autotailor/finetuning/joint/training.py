@@ -178,7 +178,7 @@ def train_jointly(
     logger.warning(
         "%s: the mean %s of the %s was %.1f %% with the weights that all SubNets share, and is %.1f %% after the "
         "training, so that the former stay; lower %s.lr_share, or set %s.epochs to 0",
-        *(purpose.rule, score_of(data).name, purpose.subnets, *found.means, purpose.section, purpose.section),
+        *(purpose.rule, score_of(data).mean, purpose.subnets, *found.means, purpose.section, purpose.section),
     )
     return replace(found, net=net)
 

@@ -200,7 +200,7 @@ class _Race:
         result = train_jointly(
             self._net, self._original, self._data, entrants, config, self._workdir, _named(record), CANDIDATES
         )
-        logger.info("polish: %s", result.said(score_of(self._data).name, CANDIDATES.subnets))
+        logger.info("polish: %s", result.said(score_of(self._data).mean, CANDIDATES.subnets))
         if result.gain > 0:
             self._start, self._images, self._first_epoch = result.net, result.images, FIRST_EPOCH + config.epochs
             self._take(0, config.epochs, heats, entrants, self._modules(self._starts(entrants)))

@@ -52,11 +52,9 @@ def choose_teacher(
     with deterministic(config.threads, device):
         now, before = (correctness(each.network, data.validation, each.resolution) for each in (largest, known))
     found = known if has_forgotten(before, now, data.validation.groups) else largest
-    logger.info(
-        "polish: %s teaches; the largest SubNet %s",
-        found.name,
-        standing(percent(now), percent(before), "the validation images", score_of(data)),
-    )
+    score = score_of(data)
+    said = standing(percent(now), percent(before), "the validation images", score, score.name)
+    logger.info("polish: %s teaches; the largest SubNet %s", found.name, said)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ class Outcome:
         values: how right the network is about each image, from 0 to 1, ``[n]``. A classifier is right (1) or wrong (0);
             other values are rounded to numbers of 16 bits.
         losses: of each image, for a classifier the cross entropy of its label in nats, ``[n]``; finite.
+        counts: see ``Judgement``, ``[n, ...]``; files do not hold them.
 
     Raises:
         PredictionError: a value is not between 0 and 1.
@@ -34,6 +36,7 @@ class Outcome:
 
     values: FloatArray
     losses: LossArray
+    counts: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=_VALUE).astype(np.float64)
@@ -42,6 +45,11 @@ class Outcome:
                 "values of images lie between 0 and 1; check what the task says of each image (judge)"
             )
         object.__setattr__(self, "values", values)
+
+    @property
+    def kept(self) -> npt.NDArray[Any]:
+        """What ``Task.shares`` reads of each image, ``[n, ...]``."""
+        return self.values if self.counts is None else self.counts
 
     def packed(self) -> tuple[str, str]:
         """Two texts in Base64: the values, and four bytes for each loss.

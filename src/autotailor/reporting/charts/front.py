@@ -46,7 +46,7 @@ def front(tables: Tables) -> tuple[Part, ...]:
     """The chart of the front."""
     cost, score = tables.cost, tables.score
     x = Axis(f"{cost.title} ({cost.unit})", nice=True)
-    y = Axis(f"{score.name} (%)")
+    y = Axis(f"{score.name}, {score.mean} as predicted (%)" if score.mean_name else f"{score.name} (%)")
     points = _points(tables)
     named = [row for row in points if row["series"] in (MEASURED.name, MISSED.name)]
     layers: list[Any] = [
@@ -94,7 +94,8 @@ def _point(
     """One point, with what is said of it where a person points at it."""
     unit = tables.cost.unit
     about = ["" if math.isnan(e) else f" ±{e:.2g}" for e in (float(x_error), float(error))]
-    hint = f"{name}: {series.name}\n{x:.4g}{about[0]} {unit}\n{y:.2f}{about[1]} % {tables.score.name}"
+    said = tables.score.mean if series in (FRONT, PREDICTED) else tables.score.name
+    hint = f"{name}: {series.name}\n{x:.4g}{about[0]} {unit}\n{y:.2f}{about[1]} % {said}"
     row = {"id": name, "series": series.name, "x": float(x), "y": float(y), "hint": hint}
     return row | interval(float(x), float(x_error), "x") | interval(float(y), float(error), "y")
 

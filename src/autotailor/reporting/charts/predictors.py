@@ -38,9 +38,9 @@ def accuracy(tables: Tables) -> tuple[Part, ...]:
         hint = f"{row.get('subnet', '')}\npredicted {row['predicted']:.2f} %\nmeasured {row['measured']:.2f} %"
         at = {"x": row["predicted"], "y": row["measured"], "hint": hint}
         rows.append(at | interval(row["predicted"], known, "x") | interval(row["measured"], error, "y"))
-    x, y = Axis(f"predicted {tables.score.name} (%)"), Axis(f"measured {tables.score.name} (%)")
+    x, y = Axis(f"predicted {tables.score.mean} (%)"), Axis(f"measured {tables.score.mean} (%)")
     chart = alt.layer(_diagonal(rows, x, y), error_bars(rows, x, y, "blue"), _dots(rows, x, y))
-    return (Part(chart.properties(height=HEIGHT), f"{tables.score.title} of validation SubNets", 0.6),)
+    return (Part(chart.properties(height=HEIGHT), f"{tables.score.mean_title} of validation SubNets", 0.6),)
 
 
 def _records(tables: Tables, name: str) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ def sensitivity(tables: Tables) -> tuple[Part, ...]:
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     colors = [color(SERIES[number % len(SERIES)]) for number in range(len(kinds))]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(kinds))]
-    x = Axis(f"{tables.score.name} drop (points)", zero=True)
+    x = Axis(f"{tables.score.mean} drop (points)", zero=True)
     y = alt.Y("variable:N", title=None, sort=variables, axis=alt.Axis(grid=True, domain=False, ticks=False))
     encoded = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=colors))
     chart = alt.Chart(data(rows))

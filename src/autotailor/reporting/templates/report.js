@@ -26,7 +26,7 @@
       found.push([`${run.score}, measured`, accuracyOf(measured)]);
     }
     if (run.cost.measured || !measured) found.push([`${run.cost.title}, predicted`, costOf(predicted)]);
-    if (predicted[2] !== null) found.push([`${run.score}, predicted`, accuracyOf(predicted)]);
+    if (predicted[2] !== null) found.push([`${run.mean}, predicted`, accuracyOf(predicted)]);
     if (measured && subnet !== reference && reference.measured) {
       found.push([run.cost.measured ? "speed-up" : `fewer ${run.cost.title}`, `${(reached(reference) / measured[0]).toFixed(2)}×`]);
     }

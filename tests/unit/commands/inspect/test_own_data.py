@@ -13,9 +13,12 @@ import yaml
 from PIL import Image
 
 import autotailor
+import masked
 import networks
 from autotailor import config, data, task
 from autotailor.__main__ import main
+from autotailor.agreement import AgreementError
+from autotailor.commands.inspect.own_data import Preprocessing, class_lines, data_lines, read_own_data
 from autotailor.compiler.sources.export import export_module
 from autotailor.data.files import contents, memory
 from autotailor.data.pictures import statistics
@@ -344,3 +347,24 @@ def test_bad_folders_and_options_are_one_clear_message(
         code, out, err = inspect(capsys, model, "--data", photos, *more)
         assert code == 1
         assert "3.jpg is empty" in err
+
+
+def test_masks_are_recognised_and_need_a_map_of_their_classes(tmp_path: Path) -> None:
+    root = masked.write_notes(tmp_path / "notes", 12)
+    own = read_own_data(root)
+    assert (own.kind, own.classes) == ("masks", masked.CLASSES)
+    assert own.for_network("mine.onnx", 0, ("map",), ((1, 4, 16, 16),)) is own
+    assert class_lines(own) == [
+        "# The network's map has the classes of the masks:",
+        "#   0 paper, 1 zero, 2 one, 3 seven",
+    ]
+    assert own.summary()[0].endswith("12 pictures, all of them readable; each has a mask of 4 classes.")
+    for shape in ((1, 5, 16, 16), (1, 4)):
+        with pytest.raises(
+            AgreementError, match=r"returns map \[n, [45].*masks in .* have 4 classes: give a network whose map"
+        ):
+            own.for_network("mine.onnx", 0, ("map",), (shape,))
+    own.verify()
+    lines = data_lines(own, Preprocessing((0.5,) * 3, (0.25,) * 3, "given"), own.statistics(32, "sizes"), 32)
+    section = yaml.safe_load("\n".join(lines))["data"]
+    assert (section["root"], section["crop"], "table" in section) == (str(root), 1.0, False)
