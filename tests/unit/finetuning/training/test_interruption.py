@@ -19,7 +19,7 @@ from autotailor.finetuning import (
     PretrainResult,
 )
 from autotailor.finetuning.training.interruption import interruptible
-from autotailor.project import termination
+from autotailor.project import repeats
 from training import PRETRAIN, equal, fresh
 
 
@@ -80,7 +80,7 @@ def test_a_signal_that_comes_twice_at_once_counts_once_and_a_later_one_acts(
         signal.raise_signal(number)
         signal.raise_signal(number)
         assert interruption.arrived() == number
-        monkeypatch.setattr(termination, "TOGETHER_S", 0.0)
+        monkeypatch.setattr(repeats, "TOGETHER_S", 0.0)
         with pytest.raises(InterruptedError):
             signal.raise_signal(number)
 
