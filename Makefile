@@ -7,7 +7,7 @@
 # make test-cluster                      runs through a Slurm of Debian that the tests start on this machine, half an hour
 #
 # make run MODEL=mobilenet_digits DEVICE=host OVERRIDES='finetune.epochs=1,seed=2' KEEP=pretrain
-# make run RECIPE=default               four times the training of the demonstration; RECIPE=thorough eight times
+# make run RECIPE=default               2.5 times the training of the demonstration; RECIPE=thorough five times
 # make run MODEL=resnet_digits,mobilenet_digits DEVICE=host,android   every network for every device, and a comparison
 
 MODEL ?= trained_digits

@@ -27,8 +27,8 @@ def test_a_demonstration_trains_and_evaluates_less_and_a_named_key_wins() -> Non
     usual, short = composed("recipe=default"), composed("finetune.epochs=30", "sensitivity.images=0")
     assert short["recipe"]["name"] == "demonstration"
     assert short["model"]["pretrain"] == usual["model"]["pretrain"]
-    assert short["polish"]["joint"]["epochs"] == usual["polish"]["joint"]["epochs"] // 4
-    assert short["polish"]["rounds"] == [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 5}]
+    assert short["polish"]["joint"]["epochs"] == round(usual["polish"]["joint"]["epochs"] * 0.4)
+    assert short["polish"]["rounds"] == [{"candidates": 2, "epochs": 1}, {"candidates": 1, "epochs": 8}]
     assert (short["search"]["candidates"], short["sensitivity"]["evaluations"]) == (2, 10)
     assert (short["finetune"]["epochs"], short["sensitivity"]["images"]) == (30, 0)
     assert composed()["sensitivity"]["images"] == 500
