@@ -20,7 +20,8 @@ from acceptance.classifiers import picture
 from autotailor.ir.blocks.block import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
 from autotailor.ir.dimensions.resampling import is_resampled
 from autotailor.ir.execution.modules.elastic import ElasticModule
-from autotailor.ir.execution.onnx_writer import OUTPUT, to_onnx
+from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.graph import OUTPUT
 
 Array = npt.NDArray[np.float32]
 TOLERANCE = 1e-4

@@ -17,10 +17,11 @@ import pytest
 import autotailor
 from autotailor import config
 from autotailor.compiler.sources.network import create_network
-from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT, to_onnx
+from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.feature import OperatorFeature, Shape
 from autotailor.ir.fusion.places import Place
 from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.graph import INPUT, OUTPUT
 from autotailor.ir.space.derived import Derived
 
 PRODUCERS = ("Conv", "Gemm")

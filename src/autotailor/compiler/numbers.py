@@ -16,8 +16,8 @@ import torch
 
 from autotailor.ir.errors import GraphError, first_line
 from autotailor.ir.execution.modules.graph import GraphModule
-from autotailor.ir.execution.onnx_writer import INPUT, to_onnx
-from autotailor.ir.graph import Graph, Node
+from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.graph import INPUT, Graph, Node
 from autotailor.ir.operators.rule import Tensor
 from autotailor.ir.supernet import SuperNet
 

@@ -23,9 +23,8 @@ from autotailor.compiler.rewrites.strided_views import without_strided_views
 from autotailor.compiler.rewrites.windows import with_axes_of_windows, without_axes_of_one
 from autotailor.ir import operators as _registered  # noqa: F401  (registers the rules)
 from autotailor.ir.errors import GraphError
-from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT
 from autotailor.ir.feature import Shape, freeze_attributes
-from autotailor.ir.graph import Graph, Node
+from autotailor.ir.graph import INPUT, OUTPUT, Graph, Node
 from autotailor.ir.operators.rule import rules
 from autotailor.ir.propagation import Propagation, propagate
 

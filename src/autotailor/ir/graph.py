@@ -20,6 +20,8 @@ from autotailor.ir.feature import Attributes, Shape, freeze_attributes
 from autotailor.ir.given import Given
 
 Weights = Mapping[str, npt.NDArray[Any]]
+INPUT, OUTPUT = "input", "output"
+"""What the tensors of a network are called where it does not say."""
 SINK = ":outputs"
 """The kind, the name and the result of the node that stands behind all outputs of a graph with several."""
 MIXING = ("Conv", "Gemm", "MatMul")

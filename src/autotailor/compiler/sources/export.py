@@ -24,7 +24,7 @@ from autotailor.compiler.library import quiet, reason
 from autotailor.compiler.passes.layout import RGB
 from autotailor.compiler.sources.outputs import name_outputs
 from autotailor.ir.errors import GraphError
-from autotailor.ir.execution.onnx_writer import INPUT, OUTPUT
+from autotailor.ir.graph import INPUT, OUTPUT
 
 EXPORT_OPSET = 17
 DYNAMO_OPSET = 20

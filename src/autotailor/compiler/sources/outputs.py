@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from autotailor.ir.errors import GraphError
-from autotailor.ir.execution.onnx_writer import OUTPUT
+from autotailor.ir.graph import OUTPUT
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -11,13 +11,12 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from autotailor.ir.feature import Shape
-from autotailor.ir.graph import Graph, Node
+from autotailor.ir.graph import INPUT, OUTPUT, Graph, Node
 from autotailor.ir.operators.rule import OperatorRule, rules
 
 OPSET = 17
 IR_VERSION = 8
 _IR_VERSIONS = {OPSET: IR_VERSION, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12}
-INPUT, OUTPUT = "input", "output"
 _POOLS = frozenset({"MaxPool", "AveragePool"})
 
 

@@ -6,9 +6,9 @@ import torch
 
 from acceptance import checks
 from autotailor.ir.execution.modules.graph import GraphModule
-from autotailor.ir.execution.onnx_writer import INPUT, OPSET, OUTPUT, to_onnx, write_node
+from autotailor.ir.execution.onnx_writer import OPSET, to_onnx, write_node
 from autotailor.ir.feature import freeze_attributes
-from autotailor.ir.graph import Graph, Node
+from autotailor.ir.graph import INPUT, OUTPUT, Graph, Node
 from onnx_text import HEAD
 from text_graphs import graph_of
 

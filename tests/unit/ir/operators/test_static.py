@@ -10,7 +10,8 @@ from torch import nn
 import autotailor
 from acceptance import checks
 from autotailor.ir.errors import GraphError
-from autotailor.ir.execution.onnx_writer import OUTPUT, to_onnx
+from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.graph import OUTPUT
 from operator_cases import Case, assert_all_forms_agree, case
 
 NUMBERS = f"y = Cast <to = {TensorProto.FLOAT}> (i)"
