@@ -232,7 +232,7 @@ def composed(of: str = "finetune", **section: Any) -> dict[str, Any]:
         ({"teacher": "timm:resnet18"}, "its own weights have 1000 classes, and the data have 10; name a teacher"),
         ({"teacher": "modules_of_nobody:one"}, "module modules_of_nobody cannot be imported"),
         ({"teacher": "code_of_mine:absent"}, "finetune.teacher code_of_mine:absent: .*name a function of the module"),
-        ({"teacher": "code_of_mine:broken"}, r"failed with IndexError: .*, at test_named_code\.py:\d+"),
+        ({"teacher": "code_of_mine:broken"}, r"failed with IndexError: .*, at test_checks\.py:\d+"),
         ({"teacher": "code_of_mine:small"}, r"code_of_mine:small: Sequential gives \[2, 5\] for 2 images"),
         ({"loss": "modules.of.nobody:one"}, "module modules.of.nobody cannot be imported"),
         ({"loss": "code_of_mine:rows"}, r"code_of_mine:rows returned a tensor of shape \[\d\]"),
