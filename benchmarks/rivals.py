@@ -51,7 +51,9 @@ from autotailor.accuracy.evaluation import correctness, percent
 from autotailor.data import DataSplits
 from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
+from autotailor.data.splits import Batch
 from autotailor.finetuning import polishing
+from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.polishing.rate import choose_rate
 from autotailor.finetuning.polishing.teacher import choose_teacher
@@ -59,10 +61,10 @@ from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.training.loop import train
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
-from autotailor.measurement.comparison import initialise, scale_uniformly
 from autotailor.statistics import clustered_mean
 from autotailor.task import find
 
@@ -118,6 +120,11 @@ class Finished:
         device = profiling.DeviceConfig.from_section(self.settings["device"])
         table = profiling.LUT.read(self.results / "lut.csv").latencies()
         return self.net.latency(table, profiling.fusion_rules(device))
+
+    @cached_property
+    def batches(self) -> list[Batch]:
+        """Training pictures from which pruned networks get statistics of BatchNorm."""
+        return list(islice(self.splits.train.batches(0, 32), 8))
 
     def cost_of(self, subnet: SubNet) -> float:
         """Of one SubNet."""
@@ -198,13 +205,13 @@ def torch_network(run: Finished) -> nn.Module:
 
 @torch.no_grad()
 def compiled(run: Finished, network: nn.Module) -> Graph:
-    """A pruned network with statistics of BatchNorm of its own, from eight batches of training pictures."""
+    """A pruned network with statistics of BatchNorm of its own."""
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.reset_running_stats()
             module.momentum = None  # the mean over all batches
     network.train()
-    for images, _ in islice(run.splits.train.batches(0, 32), 8):
+    for images, _ in run.batches:
         network(images)
     return autotailor.compile(network.eval(), {}, resolution=int(run.settings["model"]["resolution"])).graph
 
@@ -223,12 +230,11 @@ def fast_nas(run: Finished, macs: float, scores: Path) -> Graph:
     """The network as FastNAS prunes it to a share of its MACs or below; ``scores`` are a file that budgets share."""
     side = int(run.settings["model"]["resolution"])
     network = torch_network(run)
-    batches = list(islice(run.splits.train.batches(0, 32), 8))
 
     def score(module: nn.Module) -> float:
         return percent(correctness(module.eval(), run.splits.validation, 0))
 
-    return compiled(run, fastnas.pruned(network, macs, side, batches, score, scores))
+    return compiled(run, fastnas.pruned(network, macs, side, run.batches, score, scores))
 
 
 def scaled(run: Finished, macs: float) -> Graph:

@@ -14,17 +14,17 @@ from pathlib import Path
 import torch
 from torch import nn
 
-Batch = tuple[torch.Tensor, torch.Tensor]
+from autotailor.data.splits import Batch
 
 
 def available() -> bool:
     """Whether the packages can be imported."""
     try:
-        import modelopt.torch.prune
-        import torchprofile.profile
+        import modelopt.torch.prune  # noqa: F401
+        from torchprofile.profile import handlers  # noqa: F401  # version 0.1 has none, and ModelOpt needs them
     except ImportError:
         return False
-    return hasattr(modelopt.torch.prune, "prune") and hasattr(torchprofile.profile, "handlers")
+    return True
 
 
 def pruned(

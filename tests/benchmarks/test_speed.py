@@ -8,7 +8,7 @@ import pytest
 from controls import speed
 
 from autotailor.artifacts import read_json
-from autotailor.measurement.comparison import scale_uniformly
+from autotailor.ir.execution.uniform import scale_uniformly
 from autotailor.profiling import DeviceConfig
 
 

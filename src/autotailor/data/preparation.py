@@ -41,7 +41,7 @@ class Judgement:
         pictures: number of those whose image depends on the background.
         accuracy: percent, over each background; empty where the pictures have no labels of their own.
         differs: whether another background than the chosen one changes the accuracy much, and beyond chance.
-        better: the background of highest accuracy, where that is much above the chosen one's, and beyond chance.
+        better: of those whose accuracy is so much higher, the background with the highest; "" where there is none.
     """
 
     looked_at: int
@@ -57,5 +57,5 @@ class Judgement:
             return ""
         shown = {"drop": "with the stored colours (drop)"}
         found = ", ".join(f"{value:.1f} % {shown.get(name, f'over {name}')}" for name, value in self.accuracy.items())
-        remedy = f"set data.background to {self.better}" if self.better else "data.background is the best of these"
+        remedy = f"set data.background to {self.better}" if self.better else "no other is clearly better"
         return f"On pictures with transparent pixels the network is right on {found}: {remedy}"

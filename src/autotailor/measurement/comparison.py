@@ -4,10 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import onnx
 import pandas as pd
 import torch
@@ -16,27 +13,17 @@ from autotailor.accuracy.evaluation import correctness
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
 from autotailor.finetuning.external_teacher import Teacher
+from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.weight_sharing import teacher_of
-from autotailor.ir.dimensions.dimension import Atom, factors_of, parts_of
-from autotailor.ir.elastic_graph import ElasticGraph
-from autotailor.ir.errors import SpaceError
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
-from autotailor.ir.execution.slicing import slice_graph
-from autotailor.ir.graph import Graph, Node
-from autotailor.ir.propagation import Propagation, propagate
-from autotailor.ir.space.architecture import Architecture, Scaled
-from autotailor.ir.space.subnet import SubNet
-from autotailor.ir.space.variable import Space, Variable
+from autotailor.ir.execution.uniform import scale_uniformly
+from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement.config import CompareConfig, ComparisonError
 from autotailor.profiling import LUT, DeviceConfig, convert, measure_networks
 from autotailor.search import Cost
 from autotailor.statistics import accuracy
-
-Array = npt.NDArray[Any]
-
-WIDTH = "width"
 
 
 def columns(cost: Cost) -> tuple[str, ...]:
@@ -209,74 +196,3 @@ def _latencies(
         converted[str(width)] = (folder, graph.shapes[graph.input])
     measured = measure_networks(converted, device, seconds_each=1.0, lut=lut)
     return {float(row.key): row.latency_ms for row in measured}
-
-
-def initialise(graph: Graph, seed: int) -> Graph:
-    """The graph with weights as PyTorch's reference ResNet draws them.
-
-    Convolutions: normal, standard deviation sqrt(2 / fan out) (He et al., 2015). Linear layers: uniform within
-    1 / sqrt(fan in). BatchNorm: gain 1, shift 0, statistics 0 and 1. Biases of convolutions and linear layers: 0. All
-    other weights, such as those of LayerNorm and position embeddings, stay as they are.
-    """
-    rng = np.random.default_rng(seed)
-    fresh: dict[str, Array] = {}
-    for node in graph.nodes:
-        fresh.update(_fresh(node, graph, rng))
-    return graph.with_weights(fresh)
-
-
-def _fresh(node: Node, graph: Graph, rng: np.random.Generator) -> dict[str, Array]:
-    names = [name for name in node.inputs[1:] if name in graph.weights]
-    if node.kind == "BatchNormalization":
-        return {name: np.full_like(graph.weights[name], i in (0, 3)) for i, name in enumerate(names)}
-    if node.kind not in ("Conv", "Gemm", "MatMul") or not names:  # attention multiplies activations
-        return {}
-    drawn = {name: np.zeros_like(graph.weights[name]) for name in names}
-    drawn[names[0]] = _draw(node, graph.weights[names[0]], rng)
-    return drawn
-
-
-def _draw(node: Node, weight: Array, rng: np.random.Generator) -> Array:
-    if node.kind == "Conv":
-        fan_out = weight.size / weight.shape[1] / node.get("group", 1)
-        return rng.normal(0.0, np.sqrt(2.0 / fan_out), weight.shape).astype(weight.dtype)
-    fan_in = weight.shape[1] if node.get("transB", 0) else weight.shape[0]
-    drawn: Array = rng.uniform(-1.0, 1.0, weight.shape) / np.sqrt(fan_in)
-    return drawn.astype(weight.dtype)
-
-
-def scale_uniformly(graph: Graph, width: float, divisor: int) -> Graph:
-    """The graph with every group of coupled channels at ``width`` times its size, weights sliced.
-
-    Args:
-        graph: the original network.
-        width: factor, in (0, 1].
-        divisor: widths are rounded to its multiples.
-
-    Raises:
-        SpaceError: the factor is out of range.
-    """
-    if not 0 < width <= 1:
-        raise SpaceError(f"uniform scaling of {graph.name}: the factor must lie in (0, 1], not {width}")
-    propagation = propagate(graph)
-    choices = (width, 1.0) if width < 1 else (1.0,)
-    space = Space((Variable(WIDTH, WIDTH, choices, len(choices) - 1),))
-    rules = {
-        atom: Scaled(WIDTH, None, divisor, granule, 1.0) for atom, granule in _channel_atoms(graph, propagation).items()
-    }
-    elastic = ElasticGraph(graph, propagation, architecture=Architecture(space, rules))
-    return slice_graph(elastic, SubNet(space, (0,)))
-
-
-def _channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
-    """Atoms of channels, with the channels that one unit of each stands for; of heads times channels only heads."""
-    axes = dict.fromkeys(d for node in graph.nodes for name in node.outputs for d in propagation.dimensions[name])
-    found: dict[Atom, int] = {}
-    inner: set[Atom] = set()
-    for axis in axes:
-        for part in parts_of(axis):
-            factors = [f for f in factors_of(part) if isinstance(f, Atom) and not f.is_spatial]
-            inner.update(factors[1:])
-            for atom in factors[:1]:
-                found[atom] = max(found.get(atom, 1), part.meta // atom.meta)
-    return {atom: granule for atom, granule in found.items() if atom not in inner}

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from autotailor.ir.space.metric import FloatArray
     from autotailor.task.scores import Score
 
+MAP = 4
+"""Axes of a map ``[n, channels, h, w]``, the last two of which are its sides."""
 Targets = npt.NDArray[Any]
 """Of pictures, one row for each: int64, or float32 where they are another network's outputs."""
 

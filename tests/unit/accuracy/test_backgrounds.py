@@ -56,7 +56,7 @@ def test_a_network_that_knows_pictures_over_one_background_alone_is_told_of(
     judged = judge(Bright(), found)
     better = {"white": "", "black": "white"}[chosen]
     assert judged == Judgement(24, 12, {"white": 100.0, "black": 0.0, "drop": 0.0}, differs=True, better=better)
-    assert judged.sentence.endswith({"white": "background is the best of these", "black": "to white"}[chosen])
+    assert judged.sentence.endswith({"white": "no other is clearly better", "black": "to white"}[chosen])
     assert "right on 100.0 % over white, 0.0 % over black, 0.0 % with the stored colours (drop)" in judged.sentence
     assert judge(always_first(), found).differs is False
 

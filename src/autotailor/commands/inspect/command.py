@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> None:
 
     print_inspection(net, proposed=section is None)
     if own is not None:
-        from autotailor.commands.inspect.configuration import transparent_lines
+        from autotailor.commands.inspect.backgrounds import transparent_lines
 
         own.verify()
         say("\n".join(own.summary(transparent_lines(own, net, options))))

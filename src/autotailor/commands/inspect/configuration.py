@@ -1,30 +1,18 @@
-"""What ``inspect --yaml`` prints: a file for ``conf/model``, with the data of ``--data`` and their background."""
+"""The configuration that ``inspect --yaml`` prints: a file for ``conf/model``, with the data of ``--data``."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import shlex
-import textwrap
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import yaml  # type: ignore[import-untyped]
 
-from autotailor.commands.inspect.own_data import (
-    OwnData,
-    Preprocessing,
-    class_lines,
-    crop_of,
-    data_lines,
-    is_of_timm,
-    preprocessing,
-)
-from autotailor.data.files.contents import cores
+from autotailor.commands.inspect.backgrounds import transparent_lines
+from autotailor.commands.inspect.own_data import OwnData, class_lines, data_lines, is_of_timm, preprocessing
 
 if TYPE_CHECKING:
-    from autotailor.data.pictures.statistics import PictureStatistics
     from autotailor.ir.supernet import SuperNet
 
 NO_DATA = "# Data: `inspect --data FOLDER` adds a section for your pictures; or override it: overrides=[data=NAME]."
@@ -33,8 +21,6 @@ SPACE = (
     "# the name of a single block; alternatives: what may stand in for maps and blocks, such as {low_rank: [0.75],",
     "# depthwise: true, merged: [1, 2]}; skip: variables to leave out. What is not listed stays unmodified.",
 )
-
-LOOKED_AT = 2000  # pictures, for transparency
 
 
 def model_section(net: SuperNet, options: argparse.Namespace) -> dict[str, Any]:
@@ -110,72 +96,3 @@ def _origin(net: SuperNet, options: argparse.Namespace) -> str:
 
 def _dump(section: dict[str, Any]) -> str:
     return str(yaml.safe_dump(section, default_flow_style=None, sort_keys=False, width=100, allow_unicode=True))
-
-
-def transparent_lines(
-    own: OwnData,
-    net: SuperNet,
-    options: argparse.Namespace,
-    prepared: tuple[Preprocessing, PictureStatistics] | None = None,
-) -> list[str]:
-    """Comments that count pictures with transparency, among at most ``LOOKED_AT``; none without such pictures.
-
-    Args:
-        own: the pictures.
-        net: the network, whose accuracy over the backgrounds is compared where weights and pictures allow it.
-        options: of the command.
-        prepared: as ``preprocessing`` returns it; it is found here where it is needed and None.
-    """
-    from autotailor.data.pictures.reading import is_transparent
-
-    files = own.layout.files()
-    step = -(-len(files) // LOOKED_AT)
-    with ThreadPoolExecutor(cores()) as pool:
-        positions = np.flatnonzero(list(pool.map(is_transparent, files[::step]))) * step
-    if not len(positions):
-        return []
-    return [
-        f"# {len(positions):,} of {len(files[::step]):,} pictures that were looked at have transparent pixels, "
-        "which stand over white:",
-        "# data.background: black, or drop where the network was trained with their stored colours,",
-        "# as torchvision's ImageFolder reads them.",
-        *(
-            []
-            if options.random_weights or not own.labels or own.columns
-            else _judged(own, net, options, positions, prepared)
-        ),
-    ]
-
-
-def _judged(
-    own: OwnData,
-    net: SuperNet,
-    options: argparse.Namespace,
-    positions: np.typing.NDArray[np.int64],
-    prepared: tuple[Preprocessing, PictureStatistics] | None,
-) -> list[str]:
-    """Comments that warn where the network's accuracy on these pictures differs much between the backgrounds."""
-    from autotailor.accuracy.backgrounds import JUDGED, find_transparent, judge
-    from autotailor.data.datasets.folder import Files
-    from autotailor.data.excerpt import spread
-    from autotailor.data.pictures.config import PictureConfig
-    from autotailor.data.pictures.stream import Pictures, PictureSet
-
-    side, is_bytes = net.input_shape[-1], net.graph.given.is_bytes
-    how, measured = prepared or preprocessing(own, options.source, side, options.mean, options.std, is_bytes=is_bytes)
-    config = PictureConfig(
-        own.name,
-        side,
-        mean=how.mean,
-        std=how.std,
-        crop=crop_of(how, measured, side),
-        interpolation=how.interpolation or "bilinear",
-        workers=cores(),
-    )
-    labels = np.concatenate([np.asarray(listing.labels, np.int64) for listing in own.layout.parts.values()])
-    pictures = Pictures(Files(own.layout.files()), labels, np.arange(len(labels)))
-    looked_at = positions[spread(len(positions), JUDGED)]
-    found = find_transparent(PictureSet(config, pictures.part(looked_at)), "white")
-    if found is None:
-        return []
-    return [f"# {line}" for line in textwrap.wrap(judge(net.build(net.largest(), logits=True), found).sentence, 100)]

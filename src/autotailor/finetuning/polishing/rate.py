@@ -70,12 +70,14 @@ def choose_rate(
         probes, seen = batches[:PROBES], batches[PROBES:] or batches
         if mix is not None:
             seen = [_mixed(step, mix, number) for number, step in enumerate(seen)]
-        best, least = min(config.rates), math.inf
+        best, least, begin = min(config.rates), math.inf, None
         for rate in sorted(config.rates):
             copies = [copy.deepcopy(student) for student in _ends(students)]
             step = lockstep(copies, _ends(resolutions), config)
             try:
-                begin, end = _losses(copies, step, config, rate, seen, probes)
+                begin = begin or _losses(step, probes)
+                _train(copies, step, config, rate, seen)
+                end = _losses(step, probes)
             finally:
                 step.close()
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -87,18 +89,12 @@ def choose_rate(
     return best
 
 
-def _losses(
-    copies: Sequence[nn.Module],
-    step: Lockstep,
-    config: PolishConfig,
-    rate: float,
-    seen: Sequence[Step],
-    probes: Sequence[Step],
-) -> tuple[list[float], list[float]]:
-    """Losses of all copies on the probes: before the first step at a rate, and behind the last one."""
+def _train(
+    copies: Sequence[nn.Module], step: Lockstep, config: PolishConfig, rate: float, seen: Sequence[Step]
+) -> None:
+    """The short training of all copies at a rate."""
     modules = nn.ModuleList(copies)
     optimizer = make_optimizer(modules, config.optimizer, rate, config.weight_decay)
-    begin = _measured(step, probes)
     for number in range(STEPS):
         for group in optimizer.param_groups:
             group["lr"] = rate * min(1.0, (number + 1) / WARM) * 0.5 * (1 + math.cos(math.pi * number / STEPS))
@@ -108,10 +104,10 @@ def _losses(
         step.clip()
         with with_gradients(optimizer, modules):
             optimizer.step()
-    return begin, _measured(step, probes)
 
 
-def _measured(step: Lockstep, probes: Sequence[Step]) -> list[float]:
+def _losses(step: Lockstep, probes: Sequence[Step]) -> list[float]:
+    """Mean loss of each copy on the probes."""
     return torch.tensor([step.losses(probe) for probe in probes]).mean(dim=0).tolist()
 
 

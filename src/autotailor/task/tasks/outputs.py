@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from autotailor.task.errors import TaskError
-from autotailor.task.interface import Asked, Judgement, Lesson, Targets, Task
+from autotailor.task.interface import MAP, Asked, Judgement, Lesson, Targets, Task
 from autotailor.task.registry import register
 from autotailor.task.rows import bounded
 from autotailor.task.scores import Score
@@ -32,8 +32,6 @@ GRID = 16
 """Places of each side of a map at which outputs are compared."""
 CONSTANT = 1e-6
 """Variance below which an output is constant; distances are then measured in this."""
-MAP = 4
-"""Axes of a map, the last two of which are its sides."""
 FIDELITY = Score(
     "fidelity",
     "most faithful",

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.data.labels import IGNORED
-from autotailor.task.interface import Asked, Judgement, Lesson, Targets, Task
+from autotailor.task.interface import MAP, Asked, Judgement, Lesson, Targets, Task
 from autotailor.task.registry import register
 from autotailor.task.rows import SHARES, bounded
 from autotailor.task.scores import Score
@@ -39,8 +39,6 @@ MOST = 1 << 24
 """Numbers of maps that are scaled up at once."""
 LEAST = 1e-30
 """A smaller probability counts as this, so that its logarithm is finite."""
-MAP = 4
-"""Axes of a map."""
 MEAN = "picture IoU"
 HOW = (
     f"Predictions, sensitivities and the search compute with {MEAN}, the mean over pictures of the same quotient for "

@@ -244,7 +244,7 @@ def test_a_background_that_changes_the_networks_answers_is_told_of(
     for more in ((), ("--yaml",)):
         _, out, _ = inspect(capsys, tmp_path / "bright.onnx", *how, *more)
         assert "right on 100.0 % over white, 0.0 % over" in out
-        assert "data.background is the best of" in out.replace("\n# ", " ")
+        assert "no other is clearly better" in out.replace("\n# ", " ")
 
 
 def test_another_number_of_classes_names_both_numbers_and_the_remedy(
