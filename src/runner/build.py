@@ -70,7 +70,8 @@ def toolchain(target: str) -> list[str]:
     """CMake's options for a target."""
     if target == "host":
         require("g++", "g++")
-        return []
+        processor = Path("/proc/cpuinfo")  # AVX-512 is a quarter of the build, which other processors never run
+        return [] if not processor.exists() or "avx512f" in processor.read_text() else ["-DNCNN_AVX512=OFF"]
     if ndk := os.environ.get("ANDROID_NDK"):
         file = Path(ndk) / "build" / "cmake" / "android.toolchain.cmake"
         if not file.exists():

@@ -18,7 +18,7 @@ with stage(snakemake) as this:
         result.net.save(path)
     found, share = result.net.elastic.moments, result.net.elastic.recalibrated
     size = found.size / 2**20 if found else 0.0
-    metrics = {"size_mb": size, "recalibrated": share}
+    metrics = {"size_mb": size, "recalibrated": share, "streams_rotated": len(result.net.rotations)}
     metrics |= {f"divergence_{each:g}": value for each, value in result.divergences.items()}
     artifacts.write_json(snakemake.output.metrics, metrics)
     this.run.metrics(metrics)

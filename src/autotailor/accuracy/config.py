@@ -33,6 +33,8 @@ class MomentsConfig(Section, of="moments", error=AccuracyError):
             reads. Slices follow from it in closed form. With 0 they are the weights as they stand.
         batch_size: pictures in each forward pass.
         ridge: share of the mean square of what is read that is added to the diagonal of each regression.
+        rotate: whether linear streams, such as those of inverted residuals, are rotated into the coordinates that
+            their readers need, so that a narrower stream keeps more of what is read.
         seed: of the SubNets on which it is decided how much of their statistics of BatchNorm is estimated anew.
         threads: PyTorch's threads.
         accelerator: as at the top level.
@@ -41,6 +43,7 @@ class MomentsConfig(Section, of="moments", error=AccuracyError):
     images: Natural = 512
     batch_size: Annotated[int, Bound(ge=2)] = 64
     ridge: Annotated[float, Bound(gt=0, lt=1)] = 3e-3
+    rotate: bool = True
     seed: Natural = 0
     threads: Positive = 1
     accelerator: Accelerator = "cpu"

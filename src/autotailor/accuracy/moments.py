@@ -2,7 +2,8 @@
 
 1. BatchNorm takes on the statistics of the user's pictures, which changes nothing (``ir/execution/batch_norm.py``).
 2. One pass over training pictures, without labels, collects what readers read (``ir/moments.py``). Slices follow in
-   closed form, and channels are sorted by what leaving them out would change.
+   closed form, linear streams are rotated (``ir/execution/rotation.py``), and channels are sorted by what leaving them
+   out would change.
 3. How much of a SubNet's statistics comes from its own recalibration is decided on other crops, by how far the outputs
    of random SubNets are from the network's own.
 """
@@ -35,6 +36,8 @@ from autotailor.task.registry import find
 
 SHARES = (0.0, 0.5)
 """Shares of recalibration that are compared; on a pretrained network all from 0.25 to 1 gave the same divergence."""
+ROUNDING = 1e-4
+"""Largest share of the largest output by which a rotation may change an output."""
 TRIED, ANEW, SEEN = 4, 256, 128
 """Random SubNets on which they are compared, and most pictures for the statistics and for the outputs of each."""
 
@@ -71,7 +74,8 @@ def prepare(net: SuperNet, data: DataSplits, config: MomentsConfig, calibration:
     calibrator = Calibrator(data, CalibrationConfig(config.images, config.batch_size))
     with deterministic(config.threads, device):
         net = calibrator.adopt(net, device, every=True)
-        net = _collected(net, calibrator, device, config.ridge).sort_channels()
+        net = _collected(net, calibrator, device, config.ridge)
+        net = (_rotated(net, calibrator, device) if config.rotate else net).sort_channels()
         if not normalisations(net.graph) or not len(net.space):
             return Preparation(net, {})
         anew = Calibrator(data, replace(calibration, images=min(calibration.images, ANEW)))
@@ -90,6 +94,25 @@ def _collected(net: SuperNet, calibrator: Calibrator, device: torch.device, ridg
         for images in calibrator.images_on(device):
             collector(as_input(images, device))
     return net.with_weights(collector.alternatives(ridge)).with_moments(collector.moments(ridge))
+
+
+def _rotated(net: SuperNet, calibrator: Calibrator, device: torch.device) -> SuperNet:
+    """The SuperNet with its linear streams rotated, where its outputs for a batch stay, up to rounding."""
+    turned = net.rotated()
+    if not turned.rotations:
+        return net
+    images = list(calibrator.images_on(device))[:1]
+    before, after = (
+        answers(each.module(logits=True).eval().to(device), each.largest(), images) for each in (net, turned)
+    )
+    pairs = zip(tensors(before), tensors(after), strict=True)
+    apart = max(float((one - other).abs().max() / one.abs().max()) for one, other in pairs)
+    streams = f"{len(turned.rotations)} streams in the coordinates that their readers need"
+    if apart > ROUNDING:
+        logging.warning("%s change the network's outputs by %.1g of the largest: they stay as they are", streams, apart)
+        return net
+    logging.info("%s; the network's outputs stay within %.1g of the largest", streams, apart)
+    return calibrator.adopt(turned, device, every=True)
 
 
 def _unseen(data: DataSplits, config: MomentsConfig) -> list[torch.Tensor]:

@@ -173,6 +173,11 @@ class Moments:
                 taps[reader.weight] = self.taps[reader.weight][order]
         return replace(self, channels=channels, taps=taps, _known=_Cache())
 
+    def turned(self, bases: Mapping[str, npt.NDArray[np.float64]]) -> Moments:
+        """The moments behind a change of the coordinates of activations: T M T' for each T ``[n, n]`` by its name."""
+        changed = {name: (basis @ self.channels[name] @ basis.T).astype(np.float32) for name, basis in bases.items()}
+        return replace(self, channels={**self.channels, **changed}, _known=_Cache())
+
     @property
     def size(self) -> int:
         """Bytes that the moments take in a file."""

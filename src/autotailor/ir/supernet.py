@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
+import torch
 from torch import nn
 
 from autotailor.ir import storage
 from autotailor.ir.alternatives.insertion import with_alternatives
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.stage import Stage
-from autotailor.ir.dimensions.dimension import Atom, Indices
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import IllegalSubNetError
 from autotailor.ir.execution.head import Head, find_head
@@ -31,6 +32,7 @@ from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.modules.statistics import Statistics, as_weights
 from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.execution.rotation import bases, rotate
 from autotailor.ir.execution.slicing import slice_graph
 from autotailor.ir.feature import OperatorFeature, Shape
 from autotailor.ir.fusion.places import Place, find_places
@@ -62,11 +64,13 @@ class SuperNet:
         elastic: the unmodified network with the shared weights, and what can change in it.
         space_config: the configuration its space was made from; None where it was proposed.
         sorting: atom name to the permutation of its channels that was applied to the original weights.
+        rotations: atom name to the matrix T ``[n, n]`` that its channels were rotated with before they were sorted.
     """
 
     elastic: ElasticGraph
     space_config: Mapping[str, Any] | None = None
     sorting: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    rotations: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -252,15 +256,28 @@ class SuperNet:
             return result
         return result.with_moments(self.elastic.moments.sorted(self.elastic.readers.values(), self.propagation, orders))
 
+    def rotated(self) -> SuperNet:
+        """The same SuperNet, with linear streams in the coordinates that readers need (``execution/rotation.py``).
+
+        Moments say what readers need. The largest SubNet stays, up to rounding; channels are not sorted yet.
+        """
+        turned = bases(self.elastic)
+        return replace(self, elastic=rotate(self.elastic, turned), rotations=turned)
+
     def sorted_as(self, other: SuperNet) -> SuperNet:
-        """The same SuperNet, with its channels in the order of another one of the same graph."""
-        if self.sorting == other.sorting:
+        """The same SuperNet without moments, with its channels in the coordinates and the order of another one."""
+        changed = {
+            name: other.rotations.get(name, one) @ np.linalg.inv(self.rotations.get(name, one))
+            for name, one in ((name, np.eye(len(basis))) for name, basis in (self.rotations | other.rotations).items())
+            if not np.array_equal(self.rotations.get(name, one), other.rotations.get(name, one))
+        }
+        if self.sorting == other.sorting and not changed:
             return self
-        orders: dict[Atom, Indices] = {}
-        for atom in self.elastic.architecture.rules:
-            own, wanted = (net.sorting.get(atom.name, range(atom.meta)) for net in (self, other))
-            orders[atom] = np.argsort(own)[list(wanted)]
-        return replace(self.with_moments(None).with_weights(permuted(self.elastic, orders)), sorting=other.sorting)
+        given = {a: np.argsort(self.sorting[a.name]) for a in self.elastic.architecture.rules if a.name in self.sorting}
+        plain = self.with_moments(None).with_weights(permuted(self.elastic, given))
+        turned = rotate(plain.elastic, changed)
+        orders = {a: np.array(other.sorting[a.name]) for a in turned.architecture.rules if a.name in other.sorting}
+        return replace(plain.with_weights(permuted(turned, orders)), sorting=other.sorting, rotations=other.rotations)
 
     def with_moments(self, moments: Moments | None) -> SuperNet:
         """The same SuperNet whose slices follow from moments in closed form (``ir/moments.py``); None: they do not."""
@@ -370,7 +387,8 @@ class SuperNet:
         Raises:
             GraphError: there is no such folder.
         """
-        slices: dict[str, Any] = {"recalibrated": self.elastic.recalibrated}
+        rotations = {name: torch.from_numpy(basis.copy()) for name, basis in self.rotations.items()}
+        slices: dict[str, Any] = {"recalibrated": self.elastic.recalibrated, "rotations": rotations}
         if self.elastic.moments is not None:
             slices["moments"] = self.elastic.moments.describe()
         storage.write(Path(path), self.graph, self.space_config, self.sorting, slices)
@@ -384,7 +402,8 @@ class SuperNet:
         """
         graph, space, sorting, slices = storage.read(Path(path))
         moments = Moments.restore(slices["moments"]) if "moments" in slices else None
-        return cls.of(graph, space, sorting).with_moments(moments).recalibrated(slices.get("recalibrated", 1.0))
+        net = cls.of(graph, space, sorting).with_moments(moments).recalibrated(slices.get("recalibrated", 1.0))
+        return replace(net, rotations={name: basis.numpy() for name, basis in slices.get("rotations", {}).items()})
 
 
 def load_supernet(path: str | Path) -> SuperNet:
