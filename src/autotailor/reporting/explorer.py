@@ -16,6 +16,7 @@ from autotailor.reporting.inputs import Tables
 OUTPUT = "more"
 """Folder in which the commands write what they export."""
 PREDICTED = ("", "accuracy_predicted", "accuracy_predicted_standard_error")
+EVALUATED = ("", "accuracy_posterior", "posterior_standard_error")
 MEASURED = ("latency_ms_standard_error", "accuracy_measured", "accuracy_standard_error")
 """Columns behind that of the cost: its error, the accuracy, and the accuracy's error."""
 
@@ -33,13 +34,13 @@ def explorer(tables: Tables) -> dict[str, Any]:
     Returns:
         ``cost``, ``score`` and ``mean`` (of what is predicted): how numbers are called. ``variables``: names, in the
         order of ``choices``. ``picked``: the SubNet that is shown first. ``subnets``: the exported ones, the original
-        network, and those of the predicted front, each with ``id``, ``predicted`` and ``measured`` (cost, its error,
-        accuracy, its error; null where a number is not known), ``choices`` (null where they are not known) and
-        ``command`` (null for the original network).
+        network, those that were evaluated, and those of the predicted front, each with ``id``, ``predicted``,
+        ``evaluated`` and ``measured`` (cost, its error, accuracy, its error; null where a number is not known),
+        ``choices`` (null where they are not known) and ``command`` (null for the original network).
     """
     assignments = _assignments(tables)
     variables = list(dict.fromkeys(name for choices in assignments.values() for name in choices))
-    found = [*_exported(tables), *_front(tables)]
+    found = [*_exported(tables), *_searched(tables)]
     for subnet in found:
         choices = assignments.get(subnet.pop("subnet"))
         subnet["choices"] = None if choices is None else [choices.get(name) for name in variables]
@@ -67,6 +68,7 @@ def _exported(tables: Tables) -> list[dict[str, Any]]:
                 "kind": "original" if name == ORIGINAL else "export",
                 "weights": _text(number.get("weights")),
                 "predicted": _numbers(number, tables.cost.column, PREDICTED),
+                "evaluated": None,
                 "measured": _numbers(number, column, MEASURED),
                 "budget": _number(number.get(tables.cost.budget)),
                 "met": not missed if str(name) in compared.budgets else None,
@@ -76,29 +78,34 @@ def _exported(tables: Tables) -> list[dict[str, Any]]:
     return found
 
 
-def _front(tables: Tables) -> list[dict[str, Any]]:
-    """The SubNets of ``pareto.csv`` that are drawn."""
+def _searched(tables: Tables) -> list[dict[str, Any]]:
+    """The SubNets of ``pareto.csv`` that are drawn, and those of ``candidates.csv``, which were evaluated."""
+    front, evaluated = tables.drawn_front(), tables.evaluated()
     return [
         {
             "id": str(id_),
             "subnet": str(id_),
-            "kind": "front",
+            "kind": "front" if id_ in front.index else "evaluated",
             "weights": "",
-            "predicted": _numbers(row, tables.cost.column, PREDICTED),
+            "predicted": _numbers((front if id_ in front.index else evaluated).loc[id_], tables.cost.column, PREDICTED),
+            "evaluated": _numbers(evaluated.loc[id_], tables.cost.column, EVALUATED)
+            if id_ in evaluated.index
+            else None,
             "measured": None,
             "budget": None,
             "met": None,
             "command": command(tables, str(id_)),
         }
-        for id_, row in tables.drawn_front().iterrows()
+        for id_ in dict.fromkeys([*front.index, *evaluated.index])
     ]
 
 
 def _assignments(tables: Tables) -> dict[str, Mapping[str, Any]]:
-    """Id of a SubNet to its choices, from the exports and from the front."""
+    """Id of a SubNet to its choices, from the exports, from the front and from what was evaluated."""
     found: dict[str, Mapping[str, Any]] = {}
-    for id_, text in tables.drawn_front().get("assignment", pd.Series(dtype=str)).dropna().items():
-        found[str(id_)] = json.loads(text)
+    for searched in (tables.drawn_front(), tables.evaluated()):
+        for id_, text in searched.get("assignment", pd.Series(dtype=str)).dropna().items():
+            found[str(id_)] = json.loads(text)
     chosen = (tables.document("chosen") or {}).get("subnets", {})
     ids = tables.needed("summary")["subnet"]
     return found | {str(ids[name]): choices for name, choices in chosen.items() if name in ids.index}

@@ -206,6 +206,12 @@ class Tables:
         rows = self.needed("pareto").sort_values(self.cost.column)
         return rows.iloc[spread(rows[self.cost.column].to_numpy(dtype=np.float64), DRAWN)]
 
+    def evaluated(self) -> pd.DataFrame:
+        """Rows of ``candidates.csv`` by the id of the SubNet, each once; without rows where nothing was evaluated."""
+        rows = self.table("candidates")
+        rows = pd.DataFrame({"subnet": []}) if rows is None else rows.reset_index()
+        return rows.drop_duplicates("subnet").set_index("subnet")
+
     def number(self, name: str, row: str, column: str) -> float:
         """One number of a CSV artifact; NaN where the cell is empty."""
         value: Any = self.needed(name).loc[row, column]

@@ -188,6 +188,7 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
     }
     named = {"budget": budgets, "subnet": ids, "budget_ms": [0.38, 1.0, 1.0, 1.5], "budget_share": np.nan}
     costs = {"latency_ms_predicted": [0.38, 0.92, 0.94, 1.51], "upper_ms": [0.4, 0.99, 0.98, 1.6]}
+    costs["macs_m"] = [4.2, 10.1, 10.3, 16.8]
     candidates = save("candidates", {**named, **costs, **measured_accuracy})
     session = {
         "latency_ms_measured": [0.39, 0.93, 0.95, 1.48],

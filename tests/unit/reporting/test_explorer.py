@@ -14,7 +14,11 @@ from autotailor.reporting.inputs import DRAWN, Tables
 def test_every_exported_subnet_and_the_whole_front_are_known(inputs: ReportInputs) -> None:
     found = {subnet["id"]: subnet for subnet in explorer(Tables(inputs))["subnets"]}
     summary, pareto = pd.read_csv(inputs.summary).set_index("name"), pd.read_csv(inputs.pareto, dtype={"subnet": str})
-    assert set(found) == {*summary.index, *pareto["subnet"]}
+    candidates = pd.read_csv(inputs.candidates, dtype={"subnet": str})
+    assert set(found) == {*summary.index, *pareto["subnet"], *candidates["subnet"]}
+    for _, row in candidates.iterrows():
+        evaluated = [row["latency_ms_predicted"], None, row["accuracy_posterior"], row["posterior_standard_error"]]
+        assert found[row["subnet"]]["evaluated"] == pytest.approx(evaluated)
     for name, row in summary.iterrows():
         measured = [row[c] for c in ("latency_ms_measured", "latency_ms_standard_error", "accuracy_measured")]
         assert found[name]["measured"][:3] == pytest.approx(measured, rel=1e-5)

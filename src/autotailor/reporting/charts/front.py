@@ -34,12 +34,13 @@ class Series:
 
 
 FRONT = Series("predicted front", "circle", 20, "grey", "grey")
+EVALUATED = Series("SubNet, evaluated", "circle", 22, "card", "grey")
 SCALED = Series("scaled network", "square", 60, "green", "card")
 PREDICTED = Series("SubNet, predicted", "circle", 55, "card", "blue")
 MEASURED = Series("SubNet, measured", "circle", 100, "blue", "card")
 MISSED = Series("misses its budget", "triangle-down", 110, "amber", "ink")
 WHOLE = Series("your network", STAR, 560, "orange", "card")
-SERIES = (FRONT, SCALED, PREDICTED, MEASURED, MISSED, WHOLE)
+SERIES = (FRONT, EVALUATED, SCALED, PREDICTED, MEASURED, MISSED, WHOLE)
 
 
 def front(tables: Tables) -> tuple[Part, ...]:
@@ -76,6 +77,9 @@ def _points(tables: Tables) -> list[Row]:
         _point(FRONT, str(id_), row[cost.column], row["accuracy_predicted"], tables)
         for id_, row in tables.drawn_front().iterrows()
     ]
+    for id_, row in tables.evaluated().iterrows():
+        error = float(row.get("posterior_standard_error", math.nan))
+        rows.append(_point(EVALUATED, str(id_), row[cost.column], row["accuracy_posterior"], tables, error=error))
     for _, row in compare.iterrows() if compare is not None else ():
         error = float(row.get("accuracy_standard_error", math.nan))
         rows.append(_point(SCALED, str(row["name"]), row[cost.reached], row["accuracy_measured"], tables, error=error))
@@ -94,7 +98,7 @@ def _point(
     """One point, with what is said of it where a person points at it."""
     unit = tables.cost.unit
     about = ["" if math.isnan(e) else f" ±{e:.2g}" for e in (float(x_error), float(error))]
-    said = tables.score.mean if series in (FRONT, PREDICTED) else tables.score.name
+    said = tables.score.mean if series in (FRONT, EVALUATED, PREDICTED) else tables.score.name
     hint = f"{name}: {series.name}\n{x:.4g}{about[0]} {unit}\n{y:.2f}{about[1]} % {said}"
     row = {"id": name, "series": series.name, "x": float(x), "y": float(y), "hint": hint}
     return row | interval(float(x), float(x_error), "x") | interval(float(y), float(error), "y")

@@ -20,12 +20,13 @@
 
   function facts(subnet) {
     const found = [];
-    const { predicted, measured } = subnet;
+    const { predicted, evaluated, measured } = subnet;
     if (measured) {
       found.push([`${run.cost.title}${run.cost.measured ? ", measured" : ""}`, costOf(measured)]);
       found.push([`${run.score}, measured`, accuracyOf(measured)]);
     }
     if (run.cost.measured || !measured) found.push([`${run.cost.title}, predicted`, costOf(predicted)]);
+    if (evaluated) found.push([`${run.mean}, evaluated on the validation set`, accuracyOf(evaluated)]);
     if (predicted[2] !== null) found.push([`${run.mean}, predicted`, accuracyOf(predicted)]);
     if (measured && subnet !== reference && reference.measured) {
       found.push([run.cost.measured ? "speed-up" : `fewer ${run.cost.title}`, `${(reached(reference) / measured[0]).toFixed(2)}×`]);
@@ -50,7 +51,7 @@
     const subnet = byId.get(id);
     if (!subnet) return;
     shown = subnet;
-    const kind = { export: "", original: ": your network", front: ": on the predicted front" }[subnet.kind];
+    const kind = { export: "", original: ": your network", front: ": on the predicted front", evaluated: "" }[subnet.kind];
     at("card-name").textContent = subnet.id + kind;
     at("card-facts").replaceChildren(...facts(subnet).map(([name, text]) => element("div", "", element("dt", name), element("dd", text))));
     at("card-assignment").hidden = subnet.choices === null;
@@ -72,8 +73,9 @@
 
   function best(budget) {
     const among = document.querySelector("input[name=among]:checked").value;
-    const rate = among === "export" ? subnet => subnet.measured : subnet => subnet.predicted;
-    const within = run.subnets.filter(subnet => subnet.kind === among && rate(subnet)[0] <= budget * (1 + 1e-9));
+    const rate = { export: subnet => subnet.measured, evaluated: subnet => subnet.evaluated, front: subnet => subnet.predicted }[among];
+    const offered = subnet => among === "evaluated" ? subnet.evaluated : subnet.kind === among;
+    const within = run.subnets.filter(subnet => offered(subnet) && rate(subnet)[0] <= budget * (1 + 1e-9));
     const accuracy = subnet => rate(subnet)[2] ?? subnet.predicted[2] ?? -1;
     return within.reduce((found, subnet) => !found || accuracy(subnet) > accuracy(found) ? subnet : found, null);
   }
