@@ -12,6 +12,7 @@ from autotailor.compiler.passes.inlining import inline
 from autotailor.compiler.passes.lowering import lower
 from autotailor.compiler.passes.opset import check_opset, upgrade
 from autotailor.compiler.passes.precision import to_float32
+from autotailor.compiler.passes.series import lift_series
 from autotailor.compiler.passes.signature import batch_remedy, fix_signature
 from autotailor.compiler.rewrites.canonical import canonicalise
 from autotailor.ir.errors import GraphError
@@ -39,6 +40,7 @@ def normalise(model: ir.Model, resolution: int | None = None) -> ir.Model:
     fix_signature(model, resolution)
     upgrade(model)
     fold(model)
+    lift_series(model)
     _check_operators(model)
     _infer(model)
     canonicalise(model)

@@ -6,6 +6,7 @@
 
 import onnx_ir as ir
 
+from autotailor.compiler.passes.series import SERIES
 from autotailor.ir.given import TO_FIRST, TO_LAST, Given
 
 RGB = 3
@@ -51,8 +52,8 @@ def _turn(model: ir.Model, image: ir.Value) -> None:
 
 
 def given(model: ir.Model) -> Given:
-    """What the file took, before ``take_floats_first``."""
-    return Given(LAST in model.metadata_props, BYTES in model.metadata_props)
+    """What the file took, before ``take_floats_first`` and ``lift_series``."""
+    return Given(*(name in model.metadata_props for name in (LAST, BYTES, SERIES)))
 
 
 def _read_by(image: ir.Value, kind: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import onnx_ir as ir
 from onnx_ir.passes import common
 
-from autotailor.compiler.passes.layout import RGB, take_floats_first
+from autotailor.compiler.passes.layout import take_floats_first
 from autotailor.ir.errors import GraphError
 
 COLOURS = (1, 3, 4)  # channels that images come with
@@ -56,8 +56,8 @@ def batch_remedy(model: ir.Model) -> str:
 
 
 def _check_image(graph: str, image: ir.Value) -> None:
-    """Refuses an input that is not a batch of RGB images, channels first; the message says how to export one."""
-    wanted = "expected a float tensor [batch, 3, height, width]"
+    """Refuses an input that is no batch of images or signals, channels first; the message says how to export one."""
+    wanted = "expected a float tensor [batch, channels, height, width] or [batch, channels, length]"
     if not isinstance(image.type, ir.TensorType) or image.shape is None:
         raise GraphError(f"graph {graph}: input {image.name} is {image.type} of shape {image.shape}; {wanted}")
     dims = [size if isinstance(size, int) else str(size) for size in image.shape]
@@ -67,18 +67,11 @@ def _check_image(graph: str, image: ir.Value) -> None:
             f"{found}; {wanted}: the data section scales and normalises images, so export the network without these "
             f"steps, or cut them off with onnx.utils.extract_model"
         )
-    if len(dims) != 4:
-        raise GraphError(f"{found}, which is not a batch of images; {wanted}")
-    if dims[1] not in COLOURS and dims[3] in COLOURS:
+    if len(dims) not in (3, 4):
+        raise GraphError(f"{found}, which is no batch of images or signals; {wanted}")
+    if len(dims) == 4 and dims[1] not in COLOURS and dims[3] in COLOURS:
         raise GraphError(
             f"{found}, channels last; {wanted}: export it channels first (tf2onnx: --inputs-as-nchw {image.name})"
-        )
-    if isinstance(dims[1], int) and dims[1] != RGB and dims[1] > 0:
-        grey = "a module that averages the three channels before it (x.mean(1, keepdim=True))"
-        remedy = grey if dims[1] == 1 else f"a module that makes its {dims[1]} channels of three"
-        raise GraphError(
-            f"{found}; {wanted}: all images are read as RGB, even grey ones; wrap the network in {remedy}, and export "
-            f"the wrapped network"
         )
 
 
@@ -100,13 +93,13 @@ def _static(graph: str, image: ir.Value, resolution: int | None) -> list[int]:
         raise GraphError(
             f"graph {graph}: images of shape {fixed[1:]} are too large; {LARGEST_SIDE} pixels are the limit"
         )
-    if resolution is not None and fixed[2] != fixed[3]:
+    if resolution is not None and len(fixed) == 4 and fixed[2] != fixed[3]:
         raise GraphError(
             f"graph {graph}: the file takes images of {fixed[2]} x {fixed[3]} pixels, and a resolution is the side of "
             f"square ones, as pictures are prepared for training; export the network for square images, or with "
             f"dynamic sides"
         )
-    if resolution is not None and resolution != fixed[2]:
+    if resolution is not None and resolution != fixed[-1]:
         raise GraphError(
             f"graph {graph}: the file is fixed to images of shape {fixed[1:]}, not to {resolution} pixels; "
             f"remove the resolution, or export the network for {resolution}"
