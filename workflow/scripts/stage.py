@@ -59,7 +59,7 @@ class Stage:
         for name in names:
             role = "training" if name == "train" else name
             images = len(getattr(splits, name))
-            used = (splits.name, role, splits.fingerprint, images, splits.num_classes, splits.resolution)
+            used = (splits.name, role, splits.fingerprint, images, splits.num_classes, splits.image())
             self.run.dataset(tracking.Dataset(*used))
 
 

@@ -14,6 +14,8 @@ class Preparation:
     cut out, and each channel (red, green, blue; 0 to 1) becomes (pixel - mean) / std. A SubNet of a smaller resolution
     gets that image scaled down, antialiased bilinear.
 
+    A signal of an array, which has no picture, is divided by ``scale``, and its channels are put first.
+
     Attributes:
         resolution: side of the images of the data, pixels.
         mean, std: for each channel.
@@ -21,15 +23,23 @@ class Preparation:
         interpolation: ``bilinear`` or ``bicubic``, of the first change of size; antialiased.
         background: what transparent pixels stand over, ``white`` or ``black``; ``drop`` takes their stored colours.
         classes: names of the outputs, in their order; empty where the data have none.
+        shape: channels, height and width of a signal as the network reads it; empty for pictures.
+        file: shape of a signal as its array has it.
+        layout: whether the channels of that stand ``first`` or ``last``.
+        scale: what its numbers are divided by first.
     """
 
     resolution: int
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
     crop: float = 1.0
     interpolation: str = "bilinear"
     classes: tuple[str, ...] = ()
     background: str = "white"
+    shape: tuple[int, ...] = ()
+    file: tuple[int, ...] = ()
+    layout: str = "first"
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)

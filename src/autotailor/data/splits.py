@@ -129,6 +129,7 @@ class DataSplits:
             the original network, which then teaches alone.
         classes: names in the order of the labels; empty where they are not known.
         crop, interpolation, background: how a picture becomes an image of validation and test, see ``Preparation``.
+        shape, file, layout, scale: how a signal becomes an image, see ``Preparation``; ``shape`` is empty for pictures.
     """
 
     name: str
@@ -137,14 +138,29 @@ class DataSplits:
     train: TrainStream
     validation: EvaluationSet
     test: EvaluationSet
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
     fingerprint: str = ""
     labelled: bool = True
     crop: float = 1.0
     interpolation: str = "bilinear"
     classes: tuple[str, ...] = ()
     background: str = "white"
+    shape: tuple[int, ...] = ()
+    file: tuple[int, ...] = ()
+    layout: str = "first"
+    scale: float = 1.0
+
+    def image(self, resolution: int = 0) -> tuple[int, ...]:
+        """Channels, height and width of every image, which may be resized to a resolution."""
+        side = resolution or self.resolution
+        return self.shape if self.shape and not resolution else (len(self.mean), side, side)
+
+    def read(self, resolution: int = 0) -> str:
+        """What a network reads, in words: pictures of a resolution, or signals."""
+        if self.shape:
+            return f"signals [channels, height, length] of {list(self.image(resolution))} numbers"
+        return f"RGB images of {resolution or self.resolution} pixels"
 
     @property
     def has_maps(self) -> bool:
@@ -154,8 +170,8 @@ class DataSplits:
     @property
     def preparation(self) -> Preparation:
         """What makes a network's input of a picture, as in validation and test."""
-        shape = (self.resolution, self.mean, self.std, self.crop, self.interpolation)
-        return Preparation(*shape, classes=self.classes, background=self.background)
+        how = (self.resolution, self.mean, self.std, self.crop, self.interpolation, self.classes, self.background)
+        return Preparation(*how, self.shape, self.file, self.layout, self.scale)
 
 
 class TensorEvaluationSet(EvaluationSet):

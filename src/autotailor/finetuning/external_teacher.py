@@ -94,6 +94,9 @@ def load_teacher(source: str, data: DataSplits, device: torch.device | None = No
     if wanted.get("mean") and wanted.get("std"):
         network = Renormalised(network, data, tuple(wanted["mean"]), tuple(wanted["std"])).eval()
     network.to(device or torch.device("cpu"))
+    if data.shape:
+        check_outputs(network, of(data), data.num_classes, data.shape, f"data {data.name}")
+        return Teacher(network, 0, name)
     try:
         side = _fitting(network, wanted, of(data), data.num_classes, data.resolution, f"data {data.name}")
     except TrainingError as error:
@@ -188,12 +191,12 @@ def _fitting(
     """
     side = _side(wanted) or resolution
     try:
-        check_outputs(network, task, classes, side, images)
+        check_outputs(network, task, classes, (3, side, side), images)
     except TrainingError:
         if side == resolution:
             raise
         with suppress(TrainingError):
-            check_outputs(network, task, classes, resolution, images)
+            check_outputs(network, task, classes, (3, resolution, resolution), images)
             return resolution
         raise
     return side

@@ -1,6 +1,7 @@
 """Rule pretrain: trains the original network from scratch, where no trained weights are available."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,7 +119,7 @@ def training_metrics(history: list[Row], data: DataSplits, batch_size: int) -> d
 
 def check_network(network: nn.Module, data: DataSplits, resolution: int = 0) -> None:
     """Raises TrainingError unless the network turns the data's images into outputs of their task."""
-    check_outputs(network, of(data), data.num_classes, resolution or data.resolution, f"data {data.name}")
+    check_outputs(network, of(data), data.num_classes, data.image(resolution), f"data {data.name}")
 
 
 @torch.no_grad()
@@ -129,7 +130,7 @@ def _check_training_mode(network: nn.Module, data: DataSplits) -> None:
     """
     device = device_of(network)
     with torch.random.fork_rng():
-        outputs = copy.deepcopy(network).train()(torch.zeros(2, 3, data.resolution, data.resolution, device=device))
+        outputs = copy.deepcopy(network).train()(torch.zeros(2, *data.image(), device=device))
     if not isinstance(outputs, torch.Tensor):
         raise TrainingError(
             f"{type(network).__name__} returns a {type(outputs).__name__} while it trains; expected one tensor of "
@@ -138,24 +139,25 @@ def _check_training_mode(network: nn.Module, data: DataSplits) -> None:
 
 
 @torch.no_grad()
-def check_outputs(network: nn.Module, task: Task, classes: int, side: int, images: str) -> None:
-    """Raises TrainingError unless a network turns images of some side into outputs of a task (``Task.misfit``).
+def check_outputs(network: nn.Module, task: Task, classes: int, image: Sequence[int], images: str) -> None:
+    """Raises TrainingError unless a network turns images of some shape into outputs of a task (``Task.misfit``).
 
     Args:
         network: of any kind.
         task: of the data.
         classes: number of classes.
-        side: of the images, pixels.
+        image: channels, height and width of the images.
         images: whose they are, for messages.
     """
     if not isinstance(network, nn.Module):
         raise TrainingError(f"expected a torch.nn.Module, not {type(network).__name__}")
     was_training = network.training
     try:
-        outputs = network.eval()(torch.zeros(2, 3, side, side, device=device_of(network)))
+        outputs = network.eval()(torch.zeros(2, *image, device=device_of(network)))
     except Exception as error:  # a network of the user's may raise anything
+        shape = ", ".join(map(str, ("n", *image)))
         raise TrainingError(
-            f"{type(network).__name__} cannot read images [n, 3, {side}, {side}] of {images}: {raised(error)}"
+            f"{type(network).__name__} cannot read images [{shape}] of {images}: {raised(error)}"
         ) from error
     finally:
         network.train(was_training)

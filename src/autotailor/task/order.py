@@ -7,7 +7,7 @@ another order of the classes, or with another normalisation of the images.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -139,7 +139,7 @@ def complaint(asked: Asked, data: DataSplits, resolution: int, name: str) -> str
     order = f"would be for {matched.mean():.1%} if its classes had another order: {_moved(answers.order())}"
     if moved and matched.mean() > MOSTLY:
         return f"{found}, and {order}; give the data's classes the network's order (number its folders)"
-    if answers.right.mean() < CONTENT and (cause := _other_pixels(answers, asked.ask, data)):
+    if answers.right.mean() < CONTENT and not data.shape and (cause := _other_pixels(answers, asked.ask, data)):
         return f"{found}; {cause}"
     if answers.above_chance():
         return ""
@@ -150,9 +150,8 @@ def complaint(asked: Asked, data: DataSplits, resolution: int, name: str) -> str
             f"could, as with data.fractions=[0.6,0.2,0.2])"
         )
     return (
-        f"{found}; check that it was trained on these classes, in this order (folders are sorted by name), and on RGB "
-        f"images of {resolution or data.resolution} pixels, normalised by mean {_short(data.mean)} and std "
-        f"{_short(data.std)}"
+        f"{found}; check that it was trained on these classes, in this order (folders are sorted by name), and on "
+        f"{data.read(resolution)}, normalised by mean {_short(data.mean)} and std {_short(data.std)}"
     )
 
 
@@ -190,9 +189,9 @@ def _other_pixels(answers: Answers, ask: Callable[[torch.Tensor], IntArray], dat
     return f"with {best}, it is right for {share:.1%} of {len(chosen)} of them: set data.mean and data.std to these"
 
 
-def _channels(values: Colours) -> torch.Tensor:
-    return torch.tensor(values).reshape(1, 3, 1, 1)
+def _channels(values: Sequence[float]) -> torch.Tensor:
+    return torch.tensor(tuple(values)).reshape(1, -1, 1, 1)
 
 
-def _short(values: Colours) -> str:
+def _short(values: Sequence[float]) -> str:
     return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"

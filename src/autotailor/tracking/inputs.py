@@ -32,14 +32,14 @@ def log_dataset(client: MlflowClient, run_id: str, used: Dataset) -> None:
         source_type="code",
         source=json.dumps(source),
         schema=json.dumps(_schema(used)),
-        profile=json.dumps({"images": used.images, "classes": used.classes, "resolution": used.resolution}),
+        profile=json.dumps({"images": used.images, "classes": used.classes, "resolution": used.image[-1]}),
     )
     client.log_inputs(run_id, [DatasetInput(entity, [InputTag(MLFLOW_DATASET_CONTEXT, used.split)])])
 
 
 def _schema(used: Dataset) -> dict[str, object]:
     """The shapes of images and labels, as MLflow's NumPy datasets describe them."""
-    image = {"dtype": "float32", "shape": [-1, 3, used.resolution, used.resolution]}
+    image = {"dtype": "float32", "shape": [-1, *used.image]}
     label = {"dtype": "int64", "shape": [-1]}
     return {
         "mlflow_tensorspec": {

@@ -64,7 +64,7 @@ class Dataset:
         description: text of the configuration and of the content; equal texts mean equal images.
         images: number of images.
         classes: number of classes.
-        resolution: height and width of the images, pixels.
+        image: channels, height and width of the images.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Dataset:
     description: str
     images: int
     classes: int
-    resolution: int
+    image: tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,11 @@ SERIES = "autotailor.series"
 HEIGHT = 2
 """The axis of a map that a signal lacks."""
 SLIDING = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
-ALIKE = frozenset(
-    ["Abs", "Add", "BatchNormalization", "Cast", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "PRelu", "Pow", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Tanh"]
-)
+_ALIKE = """
+Abs Add BatchNormalization Cast Celu Clip Div Elu Erf Exp Gelu GlobalAveragePool GlobalMaxPool HardSigmoid HardSwish
+LeakyRelu Log Max Min Mish Mul Neg PRelu Pow Relu Selu Sigmoid Softplus Softsign Sqrt Sub Sum Tanh
+"""
+ALIKE = frozenset(_ALIKE.split())
 """Operators that read maps as they read signals; constants beside the signal are broadcast."""
 _SIDES = {"kernel_shape": 1, "strides": 1, "dilations": 1, "output_padding": 0}
 

@@ -164,6 +164,18 @@ class Facts:
         return int(self.subnet["input_shape"][-1])
 
     @property
+    def reads(self) -> str:
+        """What the network takes, in words."""
+        if self.preparation.shape:
+            return f"signals of {self.preparation.file} numbers"
+        return f"RGB pictures of {self.side} × {self.side} pixels"
+
+    @property
+    def file(self) -> str:
+        """The file that the programs open."""
+        return "signal.npy" if self.preparation.shape else "picture.png"
+
+    @property
     def returned(self) -> str:
         """The outputs of a network that is no classifier, with their shapes."""
         shapes = self.subnet["output_shapes"].items()

@@ -1,0 +1,130 @@
+"""Signals in arrays: parts, layouts, normalisation, changes, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from autotailor import data
+from autotailor.data import DataSplits
+from autotailor.data.errors import DataError
+
+
+def signals(count: int, seed: int = 0, shape: tuple[int, ...] = (3, 16)) -> dict[str, Any]:
+    """Sines whose frequency is the class, on channels of unlike means."""
+    random = np.random.default_rng(seed)
+    labels = np.arange(count) % 4
+    phases = random.uniform(0, 6, (count, *shape[:-1], 1))
+    axis = np.linspace(0, 6, shape[-1])
+    x = np.sin((1 + labels.reshape(-1, *[1] * len(shape))) * axis + phases) + 0.1 * random.normal(size=(count, *shape))
+    offset = np.arange(shape[0]).reshape(-1, *[1] * (len(shape) - 1)) if len(shape) > 1 else 0.0
+    return {"x": (x + offset).astype(np.float32), "y": labels}
+
+
+def load(root: Path, **more: Any) -> DataSplits:
+    return data.load({"name": "mine", "kind": "arrays", "root": str(root), "seed": 0, **more})
+
+
+def written(path: Path, **arrays: Any) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def test_an_archive_is_divided_and_normalised_by_its_training_signals(tmp_path: Path) -> None:
+    splits = load(written(tmp_path / "a.npz", **signals(200)))
+    sizes = [len(part) for part in (splits.train, splits.validation, splits.test)]
+    assert sizes == [160, 20, 20]
+    assert splits.classes == ("0", "1", "2", "3")
+    assert (splits.image(), splits.file, splits.resolution) == ((3, 1, 16), (3, 16), 16)
+    whole = torch.cat([batch for batch, _ in splits.train.batches(0, 160)])
+    assert whole.shape == (160, 3, 1, 16)
+    assert torch.allclose(whole.mean((0, 2, 3)), torch.zeros(3), atol=1e-4)
+    assert torch.allclose(whole.std((0, 2, 3)), torch.ones(3), atol=1e-2)
+    assert splits.mean[1] - splits.mean[0] == pytest.approx(1, abs=0.1)
+
+
+def test_a_folder_of_mapped_files_with_parts_of_its_own_and_channels_last(tmp_path: Path) -> None:
+    for part, count in (("train", 40), ("val", 12), ("test", 16)):
+        made = signals(count, seed=count)
+        np.save(tmp_path / f"X_{part}.npy", made["x"].transpose(0, 2, 1))
+        np.save(tmp_path / f"y_{part}.npy", np.array(["a", "b", "c", "d"])[made["y"]])
+    splits = load(tmp_path, layout="last", mean=[0.0, 1.0, 2.0], std=[1.0, 1.0, 2.0])
+    assert [len(part) for part in (splits.train, splits.validation, splits.test)] == [40, 12, 16]
+    assert splits.classes == ("a", "b", "c", "d")
+    found, labels = next(splits.test.batches(16))
+    wanted = (signals(16, seed=16)["x"] - np.array([0, 1, 2]).reshape(1, 3, 1)) / np.array([1, 1, 2]).reshape(1, 3, 1)
+    np.testing.assert_allclose(found[:, :, 0].numpy(), wanted, atol=1e-6)
+    assert labels.tolist() == [i % 4 for i in range(16)]
+
+
+@pytest.mark.parametrize(("shape", "image"), [((16,), (1, 1, 16)), ((2, 8, 12), (2, 8, 12))])
+def test_lines_and_maps_are_signals_too(shape: tuple[int, ...], image: tuple[int, ...], tmp_path: Path) -> None:
+    made = signals(80, shape=shape)
+    assert load(written(tmp_path / "a.npz", **made)).image() == image
+    numbers = made["x"]
+    made["x"] = np.clip(128 + 30 * numbers, 0, 255).astype(np.uint8)
+    in_bytes = load(written(tmp_path / "b.npz", **made), mean=[0.0] * image[0], std=[1.0] * image[0])
+    found = next(in_bytes.validation.batches(8))[0]
+    assert 0 <= float(found.min()) < float(found.max()) <= 1
+    assert in_bytes.scale == 255
+
+
+def test_a_group_stays_in_one_part(tmp_path: Path) -> None:
+    made = signals(240)
+    people = np.array([f"person {i // 4 % 12}" for i in range(240)])
+    splits = load(written(tmp_path / "a.npz", groups=people, **made), fractions=[0.5, 0.25, 0.25])
+    held = [set(part.groups.tolist()) for part in (splits.validation, splits.test)]
+    assert not held[0] & held[1]
+    assert len(splits.train) + len(splits.validation) + len(splits.test) == 240
+    assert len(splits.train) % 20 == 0
+
+
+def test_changes_depend_on_seed_epoch_and_signal_alone(tmp_path: Path) -> None:
+    root = written(tmp_path / "a.npz", **signals(200))
+    splits, plain = load(root, shift=3, noise=0.1), load(root)
+    epochs = [list(splits.train.batches(epoch, 16)) for epoch in (0, 0, 1)]
+    for (one, _), (other, _) in zip(epochs[0], epochs[1], strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(epochs[0][0][0], epochs[2][0][0])
+    resumed = list(splits.train.batches(0, 16, start=4))
+    assert torch.equal(resumed[0][0], epochs[0][4][0])
+    moved, still = epochs[0][0][0], next(plain.train.batches(0, 16))[0]
+    nearest = torch.stack([(still.roll(by, -1) - moved).square().mean((1, 2, 3)) for by in range(-3, 4)]).amin(0)
+    assert torch.allclose(nearest, torch.full((16,), 0.01), atol=0.006)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "more", "message"),
+    [
+        ({}, {}, "expected x_train and y_train, or x and y"),
+        ({"x": np.zeros((8, 3))}, {}, r"no labels y_train or y; add them, or set data.labels to false"),
+        ({"x": np.zeros((8, 3, 4)), "y": np.zeros(7, int)}, {}, "y has 7 rows, x has 8"),
+        ({"x": np.zeros((8, 3, 4)), "y": np.zeros(8)}, {}, "labels y are float64; give the number of each class"),
+        ({"x": np.full((8, 3, 4), np.nan), "y": np.arange(8) % 2}, {}, "signal 0 of x_train holds numbers"),
+        ({"x": np.zeros((8, 3, 4)), "y": np.arange(8) % 2}, {"mean": [0.0], "std": [1.0]}, "have 3 channels"),
+        ({"x": np.zeros((8, 3, 4, 5, 6)), "y": np.arange(8) % 2}, {}, r"expected numbers \[n, channels, length\]"),
+        ({"x": np.array([["a"]] * 8), "y": np.arange(8) % 2}, {}, "expected numbers"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arrays: dict[str, Any], more: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        load(written(tmp_path / "a.npz", **arrays), **more)
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"neither an .npz file nor a folder of .npy files; set data.root"):
+        load(tmp_path / "nothing.npz")
+    (tmp_path / "bad.npz").write_bytes(b"no archive")
+    with pytest.raises(DataError, match="it cannot be read"):
+        load(tmp_path / "bad.npz")
+    np.save(tmp_path / "x.npy", np.array([{}]), allow_pickle=True)
+    with pytest.raises(DataError, match="it cannot be read"):
+        load(tmp_path)
+
+
+def test_signals_without_labels_have_none(tmp_path: Path) -> None:
+    splits = load(written(tmp_path / "a.npz", x=signals(80)["x"]), labels=False)
+    assert not splits.labelled
+    assert set(splits.validation.labels.tolist()) == {-1}
