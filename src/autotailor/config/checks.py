@@ -230,7 +230,7 @@ def check_named_code(config: Mapping[str, Any]) -> None:
         TrainingError: a teacher cannot be made or has other classes than the network, or the loss does not return what
             training needs.
     """
-    task, side = of_section(config["data"]), config["data"]["resolution"]
+    task, side = of_section(config["data"]), config["data"].get("resolution", 0)
     for section, source in _teachers(config).items():
         from autotailor.finetuning.external_teacher import check_teacher
 
@@ -259,9 +259,8 @@ def fetch_teachers(config: Mapping[str, Any], rules: Collection[str]) -> None:
         if source.startswith("timm:") and not set(rules).isdisjoint(_taught(config, section)):
             from autotailor.finetuning.external_teacher import fetch_teacher
 
-            fetch_teacher(
-                source, of_section(config["data"]), _classes(config), config["data"]["resolution"], f"{section}.teacher"
-            )
+            side = config["data"].get("resolution", 0)
+            fetch_teacher(source, of_section(config["data"]), _classes(config), side, f"{section}.teacher")
 
 
 def _taught(config: Mapping[str, Any], section: str) -> tuple[str, ...]:

@@ -236,13 +236,13 @@ def check_labels(images: EvaluationSet) -> None:
         )
 
 
-def resize(images: torch.Tensor, resolution: int) -> torch.Tensor:
-    """Images ``[n, 3, h, w]`` to ``[n, 3, resolution, resolution]``, antialiased bilinear."""
-    if resolution < 1:
-        raise DataError(f"images cannot be resized to {resolution} pixels; choose a resolution of at least 1")
-    if images.shape[-2:] == (resolution, resolution):
+def resize(images: torch.Tensor, *sides: int) -> torch.Tensor:
+    """Images ``[n, channels, h, w]`` to one side, or to a height and a width, antialiased bilinear."""
+    if min(sides) < 1:
+        raise DataError(f"images cannot be resized to {sides[-1]} pixels; choose a resolution of at least 1")
+    size = [sides[0], sides[-1]]
+    if list(images.shape[-2:]) == size:
         return images
-    size = [resolution, resolution]
     return functional.interpolate(images, size, mode="bilinear", antialias=True, align_corners=False)
 
 

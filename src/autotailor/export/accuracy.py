@@ -23,9 +23,9 @@ def accuracy_of_onnx(path: Path, evaluation: EvaluationSet) -> FloatArray:
     run, task = run_onnx(path), of(evaluation)
     import onnxruntime
 
-    side = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_inputs()[0].shape[-1]
+    sides = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_inputs()[0].shape[2:]
     found = [
-        task.judge(as_tensors(run(np.ascontiguousarray(resize(images, side).numpy()))), targets).kept
+        task.judge(as_tensors(run(np.ascontiguousarray(resize(images, *sides).numpy()))), targets).kept
         for images, targets in evaluation.batches(BATCH)
     ]
     return task.shares(torch.cat(found).numpy())

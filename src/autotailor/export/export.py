@@ -220,8 +220,8 @@ def save_program(module: nn.Module, images: Array, path: Path) -> None:
 def first_images(graph: Graph, evaluation: EvaluationSet) -> Array:
     """The first images of an evaluation set at the size of a network's input: ``[n, 3, r, r]``."""
     images, _ = next(iter(evaluation.batches(IMAGES)))
-    side = graph.shapes[graph.input][-1]
-    resized: Array = np.ascontiguousarray(resize(images, side).numpy(), dtype=np.float32)
+    sides = graph.shapes[graph.input][2:]
+    resized: Array = np.ascontiguousarray(resize(images, *sides).numpy(), dtype=np.float32)
     return resized
 
 

@@ -139,7 +139,7 @@ def fetch_teacher(source: str, task: Task, classes: int | None, resolution: int,
         source: ``timm:NAME`` or ``module:factory``.
         task: of the data.
         classes: number of classes of the data; None where it is not known yet.
-        resolution: side of the data's images in pixels.
+        resolution: side of the data's images in pixels; 0 where the data are signals, on which it is tried later.
         key: of the configuration that names the source, for messages.
 
     Raises:
@@ -147,7 +147,7 @@ def fetch_teacher(source: str, task: Task, classes: int | None, resolution: int,
     """
     name = f"{key} {source}"
     network = _created(source, name)
-    if classes is not None:
+    if classes is not None and resolution:
         try:
             _fitting(network, _wanted(network), task, classes, resolution, "the data")
         except TrainingError as error:

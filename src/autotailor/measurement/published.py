@@ -37,7 +37,7 @@ def exported_models(
             continue
         example = folder / f"{name}.npy"
         example.parent.mkdir(parents=True, exist_ok=True)
-        np.save(example, resize(images, input_shape(files[name])[-1]).numpy().astype(np.float32))
+        np.save(example, resize(images, *input_shape(files[name])[2:]).numpy().astype(np.float32))
         numbers = {str(key): float(value) for key, value in row.items() if _is_number(value)}
         told = {key: str(row[key]) for key in TOLD if row.get(key) not in (None, "")}
         yield ExportedModel(

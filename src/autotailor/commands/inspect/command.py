@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import yaml  # type: ignore[import-untyped]
 
@@ -17,6 +17,7 @@ from autotailor.ir.errors import AutoTailorError
 
 if TYPE_CHECKING:
     from autotailor.commands.inspect.own_data import OwnData
+    from autotailor.commands.inspect.own_signals import OwnSignals
     from autotailor.ir.supernet import SuperNet
     from autotailor.profiling.device import DeviceConfig
 
@@ -61,12 +62,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         type=given_path,
         metavar="PATH",
         help="your pictures: a folder with one folder per class, or with images/ and masks/, or without folders where "
-        "they have no labels; or a .csv file that names each picture (file) with 0 or 1 for each label: checks them, "
-        "and adds them to --yaml",
+        "they have no labels; or a .csv file that names each picture (file) with 0 or 1 for each label; or signals: an "
+        ".npz file or a folder of .npy files: checks them, and adds them to --yaml",
     )
     for name, what in (("--mean", "mean"), ("--std", "standard deviation")):
         parser.add_argument(
-            name, type=float, nargs=3, metavar=("R", "G", "B"), help=f"{what} that the network was trained with, 0 to 1"
+            name,
+            type=float,
+            nargs="+",
+            metavar="NUMBER",
+            help=f"{what} of each channel that the network was trained with; red, green and blue from 0 to 1",
         )
     parser.add_argument(
         "--device", metavar="NAME", help="a file of conf/device: checks that its runtime can run every operator"
@@ -87,10 +92,11 @@ def run(options: argparse.Namespace) -> None:
     with redirect_stdout(sys.stderr) if options.yaml else nullcontext():
         own = _own_data(options)
         net = _compile(options, section, own)
-        if own is not None or options.yaml:
+        if (own is not None or options.yaml) and not _is_signals(own):
             _check_square(net, options.source)
         if own is not None:
-            own = own.for_network(options.source, net.num_classes, net.graph.outputs, net.output_shapes)
+            shapes = [net.input_shape] if _is_signals(own) else net.output_shapes
+            own = own.for_network(options.source, net.num_classes, net.graph.outputs, shapes)
         if options.yaml and device is not None:
             _check_runtime(net, device)
         configuration = _configuration(net, options, own) if options.yaml else ""
@@ -103,15 +109,27 @@ def run(options: argparse.Namespace) -> None:
 
     print_inspection(net, proposed=section is None)
     if own is not None:
-        from autotailor.commands.inspect.backgrounds import transparent_lines
-
         own.verify()
-        say("\n".join(own.summary(transparent_lines(own, net, options))))
+        say("\n".join(own.summary(_transparent(own, net, options))))
     if options.random_weights:
         say("Random weights: the structure is that of the trained network, but the accuracy is not.")
     if device is not None:
         _check_runtime(net, device)
         say(f"Device {device.name}: its runtime {device.runtime} can run every operator.")
+
+
+def _is_signals(own: OwnData | OwnSignals | None) -> TypeGuard[OwnSignals]:
+    """Whether the data are signals in arrays."""
+    return own is not None and own.kind == "arrays"
+
+
+def _transparent(own: OwnData | OwnSignals, net: SuperNet, options: argparse.Namespace) -> Sequence[str]:
+    """Comments on transparent pictures; signals have none."""
+    if _is_signals(own):
+        return ()
+    from autotailor.commands.inspect.backgrounds import transparent_lines
+
+    return transparent_lines(own, net, options)  # type: ignore[arg-type]
 
 
 def _check_square(net: SuperNet, source: str) -> None:
@@ -142,10 +160,16 @@ def _check_runtime(net: SuperNet, device: DeviceConfig) -> None:
     check_writable(net, device)
 
 
-def _own_data(options: argparse.Namespace) -> OwnData | None:
-    """The pictures of ``--data``; refuses ``--mean`` and ``--std`` where they are invalid or no pictures are given."""
+def _own_data(options: argparse.Namespace) -> OwnData | OwnSignals | None:
+    """The data of ``--data``; refuses ``--mean`` and ``--std`` where they are invalid or no data are given."""
     if (options.mean is None) != (options.std is None):
         raise InspectionError("--mean and --std belong together: give both, or neither")
+    from autotailor.commands.inspect.own_signals import is_signals, read_own_signals
+
+    if options.data is not None and is_signals(options.data):
+        return read_own_signals(options.data, options.mean, options.std)
+    if options.mean and len(options.mean) != 3:
+        raise InspectionError(f"--mean {options.mean}: pictures have three channels, red, green and blue")
     if options.mean and not (min(options.std) > 0 and min(options.mean) >= 0 and max(options.mean + options.std) <= 1):
         raise InspectionError(
             f"--mean {options.mean} --std {options.std}: both must be for pixels between 0 and 1, and deviations above "
@@ -160,13 +184,15 @@ def _own_data(options: argparse.Namespace) -> OwnData | None:
     return read_own_data(options.data)
 
 
-def _configuration(net: SuperNet, options: argparse.Namespace, own: OwnData | None) -> str:
+def _configuration(net: SuperNet, options: argparse.Namespace, own: OwnData | OwnSignals | None) -> str:
     from autotailor.commands.inspect.configuration import model_configuration, whole_configuration
 
     return model_configuration(net, options) if own is None else whole_configuration(net, options, own)
 
 
-def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None, own: OwnData | None) -> SuperNet:
+def _compile(
+    options: argparse.Namespace, section: Mapping[str, Any] | None, own: OwnData | OwnSignals | None
+) -> SuperNet:
     import autotailor
     from autotailor.compiler.library import reason
     from autotailor.compiler.sources.network import create_network

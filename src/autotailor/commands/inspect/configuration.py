@@ -13,6 +13,7 @@ from autotailor.commands.inspect.backgrounds import transparent_lines
 from autotailor.commands.inspect.own_data import OwnData, class_lines, data_lines, is_of_timm, preprocessing
 
 if TYPE_CHECKING:
+    from autotailor.commands.inspect.own_signals import OwnSignals
     from autotailor.ir.supernet import SuperNet
 
 NO_DATA = "# Data: `inspect --data FOLDER` adds a section for your pictures; or override it: overrides=[data=NAME]."
@@ -44,29 +45,38 @@ def model_configuration(net: SuperNet, options: argparse.Namespace) -> str:
     return "\n".join(lines) + "\n" + _dump(model_section(net, options))
 
 
-def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData) -> str:
+def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData | OwnSignals) -> str:
     """A file for ``conf/model`` with a section for its data.
 
     Raises:
         DataError: some pictures cannot be used.
     """
-    side = net.input_shape[-1]
-    is_bytes = net.graph.given.is_bytes
-    prepared, measured = preprocessing(own, options.source, side, options.mean, options.std, is_bytes=is_bytes)
+    said = own.lines() if not isinstance(own, OwnData) else _of_pictures(net, options, own)
     lines = [
         "# @package _global_",
         _origin(net, options),
         f"defaults: [{{override /data: {own.kind}}}]  "
         f"# conf/data/{own.kind}.yaml: all keys of the data and their defaults",
         "",
+        *said,
+        "",
+        *SPACE,
+    ]
+    section = model_section(net, options) | ({"resolution": None} if own.kind == "arrays" else {})
+    return "\n".join(lines) + "\n" + _dump({"model": section})
+
+
+def _of_pictures(net: SuperNet, options: argparse.Namespace, own: OwnData) -> list[str]:
+    """The data section of pictures, with comments."""
+    side = net.input_shape[-1]
+    is_bytes = net.graph.given.is_bytes
+    prepared, measured = preprocessing(own, options.source, side, options.mean, options.std, is_bytes=is_bytes)
+    return [
         *class_lines(own),
         *own.rare_lines(),
         *transparent_lines(own, net, options, (prepared, measured)),
         *data_lines(own, prepared, measured, side, is_assumed=_side_is_assumed(options)),
-        "",
-        *SPACE,
     ]
-    return "\n".join(lines) + "\n" + _dump({"model": model_section(net, options)})
 
 
 def _side_is_assumed(options: argparse.Namespace) -> bool:

@@ -90,6 +90,11 @@ class Arrays(Dataset):
     def __init__(self, config: ArraysConfig) -> None:
         self._config, self._root = config, Path(config.root).expanduser()
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether there are arrays of labels."""
+        return any(name.partition("_")[0] == "y" for name in self._arrays)
+
     def check(self) -> None:
         """Raises DataError where arrays are missing or do not fit each other; numbers are not looked at."""
         self._parts()
@@ -196,7 +201,9 @@ class Arrays(Dataset):
     @cached_property
     def _known(self) -> tuple[tuple[str, ...], Mapping[str, npt.NDArray[np.int64]]]:
         """Names of the classes, and the labels of each array of labels as their numbers."""
-        given = {name: np.asarray(array).reshape(-1) for name, array in self._arrays.items() if name[:2] in ("y", "y_")}
+        given = {
+            name: np.asarray(array).reshape(-1) for name, array in self._arrays.items() if name.partition("_")[0] == "y"
+        }
         if not given:
             raise self._refusal("it has no labels y_train or y; add them, or set data.labels to false")
         if all(array.dtype.kind in "US" for array in given.values()):

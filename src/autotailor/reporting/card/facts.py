@@ -164,6 +164,11 @@ class Facts:
         return int(self.subnet["input_shape"][-1])
 
     @property
+    def network(self) -> str:
+        """What the network is, in words."""
+        return self.task.network.replace("an image", "a") if self.preparation.shape else self.task.network
+
+    @property
     def reads(self) -> str:
         """What the network takes, in words."""
         if self.preparation.shape:

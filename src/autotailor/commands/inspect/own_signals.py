@@ -1,0 +1,128 @@
+"""``inspect --data PATH`` for signals: compares the user's arrays with a network, and writes their data section."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autotailor.agreement import AgreementError, mismatch
+from autotailor.data.datasets.arrays import LAYOUTS, Arrays, ArraysConfig
+
+if TYPE_CHECKING:
+    from autotailor.data.splits import DataSplits
+
+
+@dataclass(frozen=True)
+class OwnSignals:
+    """Arrays of the user's signals.
+
+    Attributes:
+        root: as the user named it.
+        name: of the dataset.
+        splits: with channels first.
+        mean, std: those that the network was trained with; empty takes those of the training signals.
+        layout: with which the signals fit the network.
+        task: that the configuration names; "" where it is classification.
+    """
+
+    root: Path
+    name: str
+    splits: DataSplits
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    layout: str = LAYOUTS[0]
+    task: str = ""
+    kind = "arrays"
+    masks = False
+
+    @property
+    def labels(self) -> bool:
+        """Whether the signals have labels."""
+        return self.splits.labelled
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of the network's outputs; empty without labels."""
+        return self.splits.classes
+
+    def for_network(
+        self, source: str, outputs: int, returned: Sequence[str], shapes: Sequence[Sequence[int]]
+    ) -> OwnSignals:
+        """The signals with the layout and the task of a network.
+
+        Args:
+            source: of the network.
+            outputs: how many classes it knows; 0 where it returns something else.
+            returned: names of the tensors that it returns.
+            shapes: that of its input, ``[1, channels, height, width]``.
+
+        Raises:
+            AgreementError: the signals have another shape or other labels than the network takes.
+        """
+        file, shape = self.splits.file, shapes[0]
+        turned = (file[-1], *file[:-1])
+        images = {"first": self.splits.shape, "last": (turned[0], *([1] * (3 - len(file))), *turned[1:])}
+        fits = [layout for layout in LAYOUTS if images[layout] == tuple(shape[1:])]
+        if not fits:
+            raise AgreementError(
+                f"the network {source} takes {list(shape)}, the signals in {self.root} have the shape {list(file)}: "
+                f"cut them to the network's length, or export the network for theirs"
+            )
+        if self.labels and outputs != len(self.classes):
+            raise AgreementError(mismatch(source, outputs, str(self.root), self.classes))
+        return replace(self, layout=fits[0], task="" if outputs else "outputs")
+
+    def verify(self) -> None:
+        """The signals were verified when they were read."""
+
+    def summary(self, transparent: Sequence[str] = ()) -> list[str]:
+        """Lines that describe the signals and the classes."""
+        what = f"{len(self.classes)} classes ({', '.join(self.classes[:12])})" if self.labels else "without labels"
+        return [f"Data {self.root}: {self._parts} signals, each {list(self.splits.file)} finite numbers; {what}."]
+
+    @property
+    def _parts(self) -> str:
+        sizes = len(self.splits.train), len(self.splits.validation), len(self.splits.test)
+        return ", ".join(f"{name} {size:,}" for name, size in zip(("train", "val", "test"), sizes, strict=True))
+
+    def lines(self) -> list[str]:
+        """The data section, as YAML with comments."""
+        shown = "\n".join(f"#   {number} {' '.join(name.split())}" for number, name in enumerate(self.classes[:24]))
+        origin = "with which the network was trained; []: that of the training signals"
+        return [
+            *(["# The network's outputs are the labels in their order:", shown] if self.labels else []),
+            f"# {self._parts} signals.",
+            "data:",
+            f"  name: {self.name}",
+            f"  root: '{str(self.root).replace(chr(39), chr(39) * 2).replace('${', chr(92) + '${')}'",
+            *([] if self.labels else ["  labels: false  # none: the original network teaches alone"]),
+            *([f"  task: {self.task}"] if self.task else []),
+            f"  layout: {self.layout}  # of a signal's channels",
+            f"  mean: {list(self.mean)}  # of each channel, {origin}",
+            f"  std: {list(self.std)}",
+            "  shift: 0  # training signals are moved along their length by up to so many numbers to either side",
+            "  noise: 0.0  # standard deviation of what is added to training signals, in units of std",
+        ]
+
+
+def is_signals(path: Path) -> bool:
+    """Whether a path is an archive of arrays, or a folder of them."""
+    path = path.expanduser()
+    return path.suffix.lower() == ".npz" or (path.is_dir() and any(path.glob("*.npy")))
+
+
+def read_own_signals(path: Path, mean: Sequence[float] | None, std: Sequence[float] | None) -> OwnSignals:
+    """Reads arrays of signals; those without labels have none.
+
+    Raises:
+        DataError: the arrays are no signals, or a signal holds numbers that are not finite.
+    """
+    name = re.sub(r"\W+", "_", path.stem).strip("_").lower() or "signals"
+    config = ArraysConfig(name=name, root=str(path))
+    labels = Arrays(config).has_labels
+    data = Arrays(replace(config, labels=labels))
+    splits = replace(data.load(), classes=data.classes() or ())
+    return OwnSignals(path, name, splits, tuple(mean or ()), tuple(std or ()))
