@@ -282,8 +282,7 @@ def test_the_remedy_for_grey_images_works() -> None:
         net = autotailor.compile(source, resolution=16)
         with torch.no_grad():
             torch.testing.assert_close(net.build(net.largest())(image), network(image), rtol=1e-4, atol=1e-4)
-    with pytest.raises(GraphError, match="averages the three channels"):
-        autotailor.compile(network.inner, resolution=16)
+    assert autotailor.compile(network.inner, resolution=16).input_shape == (1, 1, 16, 16)
 
 
 @pytest.mark.parametrize("resolution", [0, -1, "32", 32.0, (32, 32), True])

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
         own = _own_data(options)
         net = _compile(options, section, own)
         if (own is not None or options.yaml) and not _is_signals(own):
-            _check_square(net, options.source)
+            _check_pictures(net, options.source)
         if own is not None:
             shapes = [net.input_shape] if _is_signals(own) else net.output_shapes
             own = own.for_network(options.source, net.num_classes, net.graph.outputs, shapes)
@@ -132,9 +132,20 @@ def _transparent(own: OwnData | OwnSignals, net: SuperNet, options: argparse.Nam
     return transparent_lines(own, net, options)  # type: ignore[arg-type]
 
 
-def _check_square(net: SuperNet, source: str) -> None:
-    """Refuses a network of other than square images, which no run of the workflow can train."""
-    height, width = net.input_shape[2:]
+def _check_pictures(net: SuperNet, source: str) -> None:
+    """Refuses a network of other than square RGB images, which no run of the workflow can train on pictures."""
+    _, channels, height, width = net.input_shape
+    if channels != 3 or net.graph.given.is_series:
+        what = "signals" if net.graph.given.is_series else f"images of {channels} channels"
+        raise InspectionError(
+            f"{source} takes {what}, and pictures are read as RGB: name arrays with --data (an .npz file, see "
+            f"docs/guides/signals.md)"
+            + (
+                "; or export the network behind x.mean(1, keepdim=True), which makes grey of RGB"
+                if channels == 1
+                else ""
+            )
+        )
     if height != width:
         is_file = source.endswith(".onnx")
         remedy = "export it for square images, or with dynamic sides and" if is_file else "for another side"
