@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,12 +91,12 @@ def test_no_person_is_in_two_parts(splits: DataSplits) -> None:
 
 def test_the_cards_program_answers_for_a_signal(project: Path, exports: Path) -> None:
     folder = exports / "budget_01"
-    blocks = documents.blocks(folder / "README.md")
-    (folder / "prepare.py").write_text(next(block.code for block in blocks if block.code.startswith("# prepare.py")))
+    programs = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    (folder / "prepare.py").write_text(next(each for each in programs if each.startswith("# prepare.py")))
     with np.load(project / "windows.npz") as archive:
         np.save(folder / "signal.npy", archive["x"][7])
         wanted = archive["x"][7]
-    program = next(block.code for block in blocks if "onnxruntime.InferenceSession" in block.code)
+    program = next(each for each in programs if "onnxruntime.InferenceSession" in each)
     done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     session = onnxruntime.InferenceSession(str(folder / "model.given.onnx"), providers=["CPUExecutionProvider"])
