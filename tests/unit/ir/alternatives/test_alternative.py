@@ -23,25 +23,30 @@ from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.onnxruntime.fusion import ONNXRUNTIME_FUSION
 
 ASKED = {"low_rank": [0.5, 0.75], "depthwise": True}
+REBUILT = {"ghost": [2, 3], "fire": True, "shrunk": [0.5, 0.25]}
 FUSIONS = [UNFUSED, NCNN_FUSION, ONNXRUNTIME_FUSION]
 MERGING = {"resnet": {"stage2": [0, 1]}, "mobilenet": {"stage1": [0]}, "transformer": {"stage1": [0, 2]}}
 """Depths that leave something to merge: a merged block never stands in for one that depth removes alone."""
 
 
 def space_of(name: str) -> dict[str, object]:
-    """The space of a network, which is called ``NAME, merged`` where its blocks are to be merged."""
-    name, _, merged = name.partition(", ")
-    return {**networks.SPACES[name], **({"depth": MERGING[name]} if merged else {})}
+    """The space of a network, which is called ``NAME, merged`` or ``NAME, rebuilt`` after what is asked for."""
+    name, _, copied = name.partition(", ")
+    return {**networks.SPACES[name], **({"depth": MERGING[name]} if copied == "merged" else {})}
 
 
 def compiled(name: str, asked: object = None) -> SuperNet:
-    name, _, merged = name.partition(", ")
-    asked = {"low_rank": [0.5], "merged": [1, 2]} if merged else ASKED if asked is None else asked
-    space = {**space_of(f"{name}, merged" if merged else name), "alternatives": asked}
+    space, (name, _, copied) = space_of(name), name.partition(", ")
+    copies = {"merged": {"merged": [1, 2]}, "rebuilt": {**REBUILT, "merged": [1]}}
+    asked = {"low_rank": [0.5], **copies[copied]} if copied else ASKED if asked is None else asked
+    space = {**space, "alternatives": asked}
     return autotailor.compile(networks.make(name), space, name=name, resolution=32)
 
 
-@pytest.fixture(scope="module", params=[*sorted(networks.SPACES), *(f"{name}, merged" for name in MERGING)])
+@pytest.fixture(
+    scope="module",
+    params=[*sorted(networks.SPACES), *(f"{name}, {copied}" for name in MERGING for copied in ("merged", "rebuilt"))],
+)
 def net(request: pytest.FixtureRequest) -> SuperNet:
     return compiled(request.param)
 
@@ -115,7 +120,8 @@ def test_it_is_the_same_after_saving(net: SuperNet, tmp_path) -> None:
     image = torch.randn(1, 3, *[subnet.assignment.get("resolution", 32)] * 2)
     assert torch.equal(again.build(SubNet(again.space, subnet.indices))(image), net.build(subnet)(image))
     asked = dict((net.space_config or {})["alternatives"])
-    assert again.space_section()["alternatives"] == {**asked, "low_rank": sorted(asked["low_rank"], reverse=True)}
+    ordered = {kind: sorted(asked[kind], reverse=True) for kind in ("low_rank", "shrunk") if kind in asked}
+    assert again.space_section()["alternatives"] == {**asked, **ordered}
 
 
 def test_a_space_without_the_variables_is_the_space_without_alternatives() -> None:
@@ -185,7 +191,13 @@ def test_what_is_there_only_under_some_choices_has_a_gate_that_says_so(net: Supe
         ({"depthwise": [1]}, r"alternatives.depthwise: expected true or false, not \[1\]"),
         ({"merged": [3]}, r"alternatives.merged: expected a list of the numbers of blocks that one spares, 1 or 2"),
         ({"merged": True}, r"alternatives.merged: expected a list"),
-        ({"tucker": True}, r"no kind is called 'tucker'; known are \['depthwise', 'low_rank', 'merged'\]"),
+        ({"ghost": [1]}, r"alternatives.ghost: expected a list of numbers of parts, 2 to 8, such as \[2\]"),
+        ({"ghost": [True]}, r"alternatives.ghost: expected a list"),
+        ({"ghost": "22"}, r"alternatives.ghost: expected a list"),
+        (
+            {"tucker": True},
+            r"no kind is called 'tucker'; known are \['depthwise', 'fire', 'ghost', 'low_rank', 'merged'",
+        ),
         (["low_rank"], r"space.alternatives: expected names with their choices"),
     ],
 )

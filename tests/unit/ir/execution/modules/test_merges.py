@@ -8,7 +8,9 @@ from tests.unit.ir.alternatives.test_kinds import pictures
 from torch import nn
 
 import autotailor
-from autotailor.ir.alternatives.merging import Ending, activations_behind, copied_again, ending_of, merge_junctions
+from autotailor.ir.alternatives.copies import copy_junctions
+from autotailor.ir.alternatives.merging import Ending, activations_behind, ending_of
+from autotailor.ir.alternatives.rebuilding import copied_again
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.modules.merges import NEAR
 from autotailor.ir.execution.modules.moments import MomentCollector
@@ -58,7 +60,7 @@ def nets(request: pytest.FixtureRequest) -> tuple[SuperNet, SuperNet]:
 
 def before(net: SuperNet, junction: str, images: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray, Ending]:
     """What a merged block and the blocks say in front of activation functions, and what the last map reads."""
-    node = next(each for each in merge_junctions(net.graph) if each.name == junction)
+    node = next(each for each in copy_junctions(net.graph) if each.name == junction)
     ending = ending_of(net.graph, branch(net.graph, node, 1), node.inputs[1])
     target = node.outputs[0]
     assert ending is not None
@@ -73,7 +75,7 @@ def before(net: SuperNet, junction: str, images: torch.Tensor) -> tuple[np.ndarr
 
 
 def test_a_merged_block_is_nearer_to_the_blocks_than_their_copy(nets: tuple[SuperNet, SuperNet]) -> None:
-    for junction in merge_junctions(nets[0].graph):
+    for junction in copy_junctions(nets[0].graph):
         copied, closed = (before(net, junction.name, pictures(48, 100))[:2] for net in nets)
         errors = [float(np.square(said - wanted).mean()) for said, wanted in (copied, closed)]
         assert errors[1] < errors[0], junction.name
@@ -82,7 +84,7 @@ def test_a_merged_block_is_nearer_to_the_blocks_than_their_copy(nets: tuple[Supe
 def test_statistics_inside_a_merged_block_are_those_of_what_it_meets(nets: tuple[SuperNet, SuperNet]) -> None:
     """So that recalibration on the same pictures leaves the solved block as it is."""
     net = nets[1]
-    name = merge_junctions(net.graph)[0].name.removesuffix(":junction")
+    name = copy_junctions(net.graph)[0].name.removesuffix(":junction")
     owner, choice = name.split(".", 1)
     subnet = net.largest().transform(Modification(f"{owner}.operator", choice.replace(".", ":")))
     norms = [each for each in net.slice(subnet).nodes if each.kind == NORMALISATION and each.name.endswith(name)]
@@ -99,7 +101,7 @@ def test_the_last_map_is_that_of_least_squares_near_to_the_copy() -> None:
     """The reference solves the same with rows for the ridge below those of the pixels."""
     plain = autotailor.compile(networks.make("resnet"), {"alternatives": {"merged": [1, 2]}}, resolution=32)
     net = solved(plain, 1)
-    for junction in merge_junctions(net.graph):
+    for junction in copy_junctions(net.graph):
         said, wanted, read, ending = before(net, junction.name, pictures(48, 0))
         rows, behind, target = (np.moveaxis(x, 1, -1).reshape(-1, x.shape[1]) for x in (read, said, wanted))
         own, copied = (behind_the_map(each, ending, rows) for each in (net, plain))
