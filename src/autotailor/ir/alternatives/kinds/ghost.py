@@ -6,7 +6,8 @@ most important channels. Each other part follows from the first by a depthwise c
     Conv -> BatchNorm -> activation  =>  Conv -> BatchNorm -> activation -> p
                                          p -> Conv of each channel -> BatchNorm -> activation -> g        Concat(p, g)
 
-A channel of g reads the channel of p whose weights are most like its own, at first through the middle tap alone.
+Kernels begin at random: on a pretrained network ghosts of the channels with the most similar weights left as much of
+what the block says (docs/design/closed-form.md).
 """
 
 from collections.abc import Sequence
@@ -14,13 +15,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from autotailor.ir.alternatives.alternative import Array, Branch, register_alternative
+from autotailor.ir.alternatives.alternative import Branch, register_alternative
 from autotailor.ir.alternatives.rebuilding import Interior, Rebuilt, replaced
-from autotailor.ir.dimensions.dimension import Atom
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.feature import freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.rule import rules
+
+LEAST = 16
+"""Hidden channels from which on a block has ghosts."""
 
 
 @register_alternative
@@ -38,64 +41,40 @@ class Ghost(Rebuilt):
         )
 
     def fits(self, interior: Interior) -> bool:
-        return any(atom.meta >= 16 for _, atom in interior.maps())
+        return any(atom.meta >= LEAST for _, atom in interior.maps())
 
     def rebuild(self, interior: Interior, choice: str) -> Branch:
         parts = int(choice.partition(":")[2])
-        maps = [(node, atom) for node, atom in interior.maps() if atom.meta >= 2 * parts]
-        kept: dict[Atom, Array] = {}
-        signs: dict[str, Array] = {}
-        for node, atom in maps:
-            order, rows = kept.get(atom, interior.order(atom)), interior.graph.weights[node.inputs[1]]
-            kept[atom], signs[node.name] = _paired(order, rows.reshape(atom.meta, -1).astype(np.float64), parts)
-        part = interior.narrowed(kept)
-        for name, own in signs.items():
-            part = _ghosted(part, next(node for node in part.nodes if node.name == name), own, parts)
+        maps = [(node.name, atom) for node, atom in interior.maps() if atom.meta >= LEAST]
+        sizes = {atom: atom.meta // parts * parts for _, atom in maps}
+        part = interior.narrowed({atom: interior.order(atom)[:size] for atom, size in sizes.items()})
+        for name, _ in maps:
+            part = _ghosted(part, next(node for node in part.nodes if node.name == name), parts)
         return part
 
 
-def _paired(order: Array, rows: Array, parts: int) -> tuple[Array, Array]:
-    """An order in which channel i of every part is like channel i of the first part, and the signs of that."""
-    from scipy.optimize import linear_sum_assignment
-
-    size = len(order) // parts
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    kept, signs = [order[:size]], []
-    for number in range(1, parts):
-        own = order[number * size : (number + 1) * size]
-        alike = rows[order[:size]] @ rows[own].T
-        found = linear_sum_assignment(np.abs(alike), maximize=True)[1]
-        kept.append(own[found])
-        signs.append(np.where(alike[np.arange(size), found] < 0, -1.0, 1.0))
-    return np.concatenate(kept), np.concatenate(signs)
-
-
-def _ghosted(part: Branch, node: Node, signs: Array, parts: int) -> Branch:
+def _ghosted(part: Branch, node: Node, parts: int) -> Branch:
     """A part in which a convolution writes the first of so many parts of its channels."""
     chain = _chain(part, node)
     shape = part.shapes[node.outputs[0]]
     size = shape[1] // parts
     nodes, ends = list[Node](), list[str]()
-    weights, shapes = dict(part.weights), dict(part.shapes)
+    weights, shapes, draw = dict(part.weights), dict(part.shapes), np.random.default_rng(0)
     for number in range(parts):
         own = slice(number * size, (number + 1) * size)
         end = f":ghost.{number}"
         for each in chain:
-            inputs = [name if name in part.weights or not name else f"{name}{end}" for name in each.inputs]
+            inputs = [f"{name}{end}" if name else "" for name in each.inputs]
             if each is node:
                 inputs[0] = ends[0] if number else node.inputs[0]
-            for place, name in enumerate(each.inputs):
-                if name in part.weights:
-                    inputs[place] = f"{name}{end}"
-                    weights[inputs[place]] = part.weights[name][own]
+            weights |= {f"{name}{end}": part.weights[name][own] for name in each.inputs if name in part.weights}
             outputs = tuple(f"{name}{end}" for name in each.outputs)
             shapes |= {
                 new: (*shape[:1], size, *part.shapes[old][2:]) for old, new in zip(each.outputs, outputs, strict=True)
             }
             new = replace(each, name=f"{each.name}{end}", inputs=tuple(inputs), outputs=outputs)
             if each is node and number:
-                kernels = np.zeros((size, 1, 3, 3), np.float32)
-                kernels[:, 0, 1, 1] = signs[own.start - size : own.stop - size]
+                kernels = draw.normal(0.0, 1 / 3, (size, 1, 3, 3)).astype(np.float32)
                 weights[inputs[1]], new = kernels, replace(new, attributes=_CHEAP).with_attributes(group=size)
             nodes.append(new)
         ends.append(outputs[0])
@@ -112,10 +91,8 @@ def _chain(part: Branch, node: Node) -> list[Node]:
     while True:
         readers = [each for each in part.nodes if found[-1].outputs[0] in each.inputs]
         rule = rules.find(readers[0].kind) if len(readers) == 1 else None
-        follows = rule is not None and (
-            readers[0].kind == "BatchNormalization"
-            or (rule.elementwise and all(name in part.weights for name in readers[0].inputs[1:] if name))
-        )
+        activates = rule is not None and rule.elementwise and len(readers[0].inputs) == 1
+        follows = len(readers) == 1 and (activates or readers[0].kind == "BatchNormalization")
         if not follows or readers[0].outputs[0] == part.output:
             return found
         found.append(readers[0])
