@@ -190,6 +190,8 @@ def errors(options: argparse.Namespace) -> Iterator[Row]:
     for block in solved.blocks:
         variable = solved.space.find(block.name, OPERATOR)
         for choice in variable.choices[1:] if variable is not None else ():
+            if choice.startswith("low_rank") and choice != f"low_rank:{max(ALL['low_rank'])}":
+                continue  # the whole graph has the largest rank alone
             own = [(n, source_of(n, choice)) for n in block.nodes if n.kind == JUNCTION and source_of(n, choice)]
             built_error, error = (
                 float(np.mean([_left(values[_given(n)], values[n.inputs[place]]) for n, place in own]))

@@ -18,8 +18,7 @@ from autotailor.ir.graph import Node
 from autotailor.ir.space.architecture import round_width
 
 SQUEEZED = 0.5
-"""Squeezed channels over the written ones. SqueezeNet has 1/8; trained networks lose too much by that
-(docs/design/closed-form.md)."""
+"""Squeezed channels over those that are read, or written where these are fewer; SqueezeNet, trained so, has 1/8."""
 
 
 @register_alternative
@@ -64,7 +63,8 @@ def _fired(part: Branch, node: Node) -> Branch:
     """A part in which a convolution squeezes and expands."""
     weight = part.weights[node.inputs[1]].astype(np.float64)
     outputs, inputs, *kernel = weight.shape
-    rank = min(inputs, round_width(SQUEEZED * outputs, 4 if outputs < 64 else 8))
+    fewer = min(inputs, outputs)
+    rank = min(fewer, round_width(SQUEEZED * fewer, 4 if fewer < 64 else 8))
     taps = weight.transpose(0, 2, 3, 1).reshape(-1, inputs)
     directions = np.linalg.eigh(taps.T @ taps)[1][:, : -rank - 1 : -1]  # [in, rank]
     large = np.einsum("oikl,ir->orkl", weight, directions)
