@@ -119,13 +119,13 @@ def front(_: argparse.Namespace) -> Iterator[Row]:
 
 def agreement(options: argparse.Namespace) -> Iterator[Row]:
     """The largest differences between runtimes over random SubNets of four networks."""
+    from autotailor import zoo
     from autotailor.export.verification import run_onnx
-    from autotailor.zoo import mobilenet_digits, resnet_digits, vit_digits
 
     made: dict[str, Callable[[], nn.Module]] = {
-        "resnet_digits": resnet_digits.resnet_digits,
-        "mobilenet_digits": mobilenet_digits.mobilenet_digits,
-        "vit_digits": vit_digits.vit_digits,
+        "resnet_digits": zoo.resnet_digits,
+        "mobilenet_digits": zoo.mobilenet_digits,
+        "vit_digits": zoo.vit_digits,
         "letters": lambda: letters.network(10),
     }
     runtime = open_runtime(DeviceConfig(name="host"))

@@ -213,3 +213,11 @@ def test_a_kind_registers_once_and_whole() -> None:
         register_alternative(type("Empty", (Alternative,), {"kind": "empty"}))
     with pytest.raises(GraphError, match="derives from Alternative"):
         register_alternative(int)  # type: ignore[arg-type]
+
+
+def test_gates_know_the_choices_that_rounding_leaves() -> None:
+    net = compiled("resnet", {"low_rank": [0.75, 0.74, 0.5], "shrunk": [0.5]})
+    assert any(variable.endswith(".operator") for variable, *_ in net.space.merged)
+    one = net.largest().transform(Modification("block2.operator", "shrunk:0.5"))
+    assert one.transform(Modification("block2.expand_ratio", 0.25)) == one
+    assert one.transform(Modification("block3.expand_ratio", 0.25)) != one

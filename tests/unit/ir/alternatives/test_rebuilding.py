@@ -81,7 +81,13 @@ def test_a_ghost_block_writes_half_of_its_channels_from_the_other_half() -> None
     net = rebuilt("mobilenet")
     joint = next(each for each in copy_junctions(net.graph) if each.name == "block2.ghost.2:junction")
     nodes = branch(net.graph, joint, 1)
-    assert Counter(node.kind for node in nodes) == {"Conv": 4, "BatchNormalization": 4, "Clip": 3, "Concat": 1}
+    assert Counter(node.kind for node in nodes) == {
+        "Conv": 4,
+        "BatchNormalization": 4,
+        "Clip": 3,
+        "Concat": 1,
+        "Add": 1,
+    }
     convs = [node for node in nodes if node.kind == "Conv"]
     shapes = [net.graph.weights[node.inputs[1]].shape for node in convs]
     assert shapes == [(48, 24, 1, 1), (48, 1, 3, 3), (96, 1, 3, 3), (24, 96, 1, 1)]
