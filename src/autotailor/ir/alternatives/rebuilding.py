@@ -22,6 +22,7 @@ from autotailor.ir.alternatives.merging import unfit
 from autotailor.ir.blocks.block import EXPAND_RATIO, Block
 from autotailor.ir.blocks.recognition import find_blocks
 from autotailor.ir.dimensions.dimension import Atom, Indices
+from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node, Weights, reading_axis
 from autotailor.ir.junctions import MERGED, OWNER, SOURCES, branch, kind_of, selected
 from autotailor.ir.operators.rule import rules
@@ -98,7 +99,7 @@ class Interior:
         return Branch(nodes, part.output, weights, shapes)
 
 
-def _specialised(node: Node, shapes: Mapping[str, tuple[int, ...]]) -> Node:
+def _specialised(node: Node, shapes: Mapping[str, Shape]) -> Node:
     rule = rules.find(node.kind)
     sizes = ([shapes.get(name, ()) for name in names] for names in (node.inputs, node.outputs))
     return node if rule is None else rule.specialise(node, *sizes)
@@ -171,7 +172,7 @@ def copied_again(graph: Graph) -> Weights:
 
 
 def replaced(
-    part: Branch, old: Sequence[Node], new: Sequence[Node], weights: Weights, shapes: Mapping[str, Array]
+    part: Branch, old: Sequence[Node], new: Sequence[Node], weights: Weights, shapes: Mapping[str, Shape]
 ) -> Branch:
     """A part with some nodes in place of others, where the first of these stands; weights that nothing reads go."""
     gone, nodes = {node.name for node in old}, list[Node]()

@@ -22,8 +22,8 @@ from autotailor.ir.feature import freeze_attributes
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.rule import rules
 
-LEAST = 16
-"""Hidden channels from which on a block has ghosts."""
+LEAST, MOST = 16, 8
+"""Hidden channels from which on a block has ghosts, and into how many parts they are divided at most."""
 
 
 @register_alternative
@@ -33,11 +33,11 @@ class Ghost(Rebuilt):
     kind = "ghost"
 
     def choices(self, asked: object) -> tuple[str, ...]:
-        fits = isinstance(asked, Sequence) and all(isinstance(x, int) and 2 <= x <= 8 for x in asked)
-        if fits and not isinstance(asked, str) and not any(isinstance(x, bool) for x in asked):  # type: ignore[union-attr]
-            return tuple(f"{self.kind}:{parts}" for parts in sorted(set(asked)))  # type: ignore[arg-type]
+        if isinstance(asked, Sequence) and all(type(parts) is int and 2 <= parts <= MOST for parts in asked):
+            return tuple(f"{self.kind}:{parts}" for parts in sorted(set(asked)))
         raise SpaceError(
-            f"space.alternatives.{self.kind}: expected a list of numbers of parts, 2 to 8, such as [2], not {asked!r}"
+            f"space.alternatives.{self.kind}: expected a list of numbers of parts, 2 to {MOST}, such as [2], "
+            f"not {asked!r}"
         )
 
     def fits(self, interior: Interior) -> bool:
