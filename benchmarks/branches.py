@@ -12,8 +12,7 @@ Each part adds its rows to ``--csv``, in place of those that it added before.
 - ``agreement``: random SubNets of four networks with alternatives, in onnxruntime, ncnn and PyTorch: the largest
   difference, as a share of the largest output.
 - ``ranks``: of each low rank of each map, the error on pictures that nothing was solved on, over that of plain SVD and
-  of ASVD (weights scaled by the square root of the mean of |x|); the largest is reported. And the largest difference of
-  the first r columns of a map's factors from factors that are solved for rank r alone.
+  of ASVD (weights scaled by the square root of the mean of |x|); the largest is reported.
 - ``errors``: what each alternative of each block leaves of what the block says, as a share of its variance on pictures
   that nothing was solved on, in closed form and as built from the weights; and the multiply-accumulates that it takes.
 """
