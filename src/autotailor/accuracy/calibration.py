@@ -9,7 +9,7 @@ from autotailor.accuracy.errors import AccuracyError
 from autotailor.compute.placement import CPU, device_of, put
 from autotailor.data.contract import check_images
 from autotailor.data.splits import DataSplits, sized
-from autotailor.ir.alternatives.merging import copied_again
+from autotailor.ir.alternatives.rebuilding import copied_again
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.batch_norm import adopt, normalisations, placeholders
 from autotailor.ir.execution.modules.elastic import ElasticModule

@@ -70,8 +70,10 @@ class SpaceConfig(Section, of="model.space", error=ConfigError):
             blocks have.
         alternatives: what may stand in for the maps of blocks, by kind. ``low_rank: [0.75, 0.5]`` offers pairs of
             factors that take these shares of a map's multiply-accumulates, ``depthwise: true`` a depthwise convolution
-            with a map of single pixels behind it for each dense convolution, ``merged: [1, 2]`` one block in place of
-            two and of three, which spares one and two. Under ``blocks`` they stand by kind or name of block, in place
+            with a map of single pixels behind it for each dense convolution, ``shrunk: [0.5]`` blocks with this share
+            of their hidden channels, ``ghost: [2]`` blocks that compute half of their hidden channels from the others,
+            ``fire: true`` blocks whose large kernels read few channels, ``merged: [1, 2]`` one block in place of two
+            and of three, which spares one and two. Under ``blocks`` they stand by kind or name of block, in place
             of those for all; merged blocks by the first of theirs.
         skip: variables that are left out, as shell patterns (``"stem.*"``).
     """

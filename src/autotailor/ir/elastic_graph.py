@@ -23,6 +23,7 @@ from autotailor.ir.junctions import (
     OPERATOR,
     ORIGINAL,
     OWNER,
+    SOURCES,
     branch,
     junctions,
     select,
@@ -188,7 +189,7 @@ class ElasticGraph:
         if reader.kind != JUNCTION:
             return True
         variable, position = self.operators[reader.name], reader.inputs.index(tensor)
-        if variable is None or (position == 0 and reader.get(OWNER)):
+        if variable is None or (position == 0 and span_of(reader.get(SOURCES)[1])):
             return position == 0
         table = np.array([source_of(reader, choice) == position for choice in variable.choices])
         return Gate.of((variable.name,), table).reduced

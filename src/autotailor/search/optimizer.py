@@ -90,8 +90,19 @@ class SearchResult:
         self.front.write(pareto)
         slow = [str(each) for each in never_faster]
         if yardstick is not None:
-            said = {"regret": dict(regret or {}), **({"never_faster": slow} if slow else {})}
+            unused = [str(each) for each in self.unused() if each not in never_faster]
+            lists = {"never_faster": slow, "never_on_front": unused}
+            said = {"regret": dict(regret or {}), **{key: names for key, names in lists.items() if names}}
             write_json(yardstick, self.yardstick.to_dict() | said)
+
+    def unused(self) -> tuple[Modification, ...]:
+        """Alternatives that no SubNet on the front has."""
+        return tuple(
+            Modification(variable.name, choice)
+            for column, variable in zip(self.front.indices.T, self.front.space, strict=True)
+            for place, choice in enumerate(variable.choices)
+            if not variable.is_ordered and place not in {variable.default, *column.tolist()}
+        )
 
     def metrics(self) -> dict[str, float]:
         """Metrics for tracking: the number of SubNets on the front, and the known numbers of the yardstick."""

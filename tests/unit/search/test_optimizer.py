@@ -10,7 +10,7 @@ import pytest
 from autotailor.ir.space.link import LOGIT
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import largest, smallest
-from autotailor.ir.space.variable import Space, Variable
+from autotailor.ir.space.variable import Modification, Space, Variable
 from autotailor.search import (
     Objectives,
     SearchConfig,
@@ -139,3 +139,15 @@ def test_what_was_left_out_stands_beside_the_yardstick(named: Objectives, tmp_pa
     assert json.loads((tmp_path / "a.json").read_text())["never_faster"] == [
         "depthwise of block1.operator", "same of block1.operator",
     ]  # fmt: skip
+
+
+def test_alternatives_that_no_subnet_on_the_front_has_are_listed(named: Objectives, tmp_path: Path) -> None:
+    worse = Term(("block1.operator",), np.array([0.0, 0.0, -50.0, 0.0]))
+    accuracy = replace(named.accuracy, terms=(*named.accuracy.terms, worse))
+    for said, slow, expected in (
+        (named.accuracy, [], None),
+        (accuracy, [], ["depthwise of block1.operator"]),
+        (accuracy, [Modification("block1.operator", "depthwise")], None),
+    ):
+        search(Objectives(said, named.cost), QUICK).write(tmp_path / "a.csv", tmp_path / "a.json", {}, slow)
+        assert json.loads((tmp_path / "a.json").read_text()).get("never_on_front") == expected

@@ -20,7 +20,8 @@ NO_DATA = "# Data: `inspect --data FOLDER` adds a section for your pictures; or 
 SPACE = (
     "# depth: blocks removed from the end of a stage; width: ratios of a stage's width; blocks: by kind, or by",
     "# the name of a single block; alternatives: what may stand in for maps and blocks, such as {low_rank: [0.75],",
-    "# depthwise: true, merged: [1, 2]}; skip: variables to leave out. What is not listed stays unmodified.",
+    "# depthwise: true, ghost: [2], fire: true, shrunk: [0.5], merged: [1, 2]}; skip: variables to leave out. What",
+    "# is not listed stays unmodified.",
 )
 
 

@@ -15,6 +15,7 @@ from autotailor.compiler.sources.outputs import no_classes
 from autotailor.ir.alternatives.alternative import of_maps
 from autotailor.ir.alternatives.kinds.merged import SPANS
 from autotailor.ir.alternatives.merging import find_merges
+from autotailor.ir.alternatives.rebuilding import of_blocks, rebuildable
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.recognition import find_blocks
 from autotailor.ir.dimensions.dimension import RESOLUTION, Kernel
@@ -101,6 +102,11 @@ def _alternatives_note(net: SuperNet) -> str:
         for kind, each in of_maps().items()
         if kind not in asked and "blocks" not in asked
     }
+    blocks = find_blocks(net.original, net.propagation)
+    interiors = [each for block in blocks if (each := rebuildable(net.original, net.propagation, block)) is not None]
+    for kind, rebuilt in of_blocks().items() if "blocks" not in asked else ():
+        if kind not in asked:
+            counts[kind] = sum(map(rebuilt.fits, interiors))
     if MERGED not in asked and "blocks" not in asked:
         counts[MERGED] = len({block for block, _, reason in _merges(net) if not reason})
     said = _names(f"{kind} for {count} of {len(net.blocks)} blocks" for kind, count in counts.items() if count)

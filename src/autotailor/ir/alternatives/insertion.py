@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autotailor.ir.alternatives.alternative import Branch, of_maps
-from autotailor.ir.alternatives.merging import find_merges, merged
+from autotailor.ir.alternatives.copies import Copy, with_copies
+from autotailor.ir.alternatives.merging import find_merges
+from autotailor.ir.alternatives.rebuilding import find_copies
 from autotailor.ir.blocks.recognition import find_blocks
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.junctions import JUNCTION, MERGED, ORIGINAL, SOURCES, junctions, span_of
@@ -40,13 +42,14 @@ def with_alternatives(graph: Graph, asked_of: Callable[[str, str], Asked]) -> Gr
         for branch in branches.values():
             weights |= branch.weights
             shapes |= {**branch.shapes, original_of(node.outputs[0]): graph.shapes[node.outputs[0]]}
-    merges = (
-        find_merges(graph, propagation, blocks, first, span_of(choice))
-        for first, block in enumerate(blocks)
-        for choice in asked_of(block.name, block.kind).get(MERGED, ())
-    )
-    found = [merge for merge in merges if merge is not None and merge.model is not None]
-    return merged(replace(graph, nodes=tuple(nodes), weights=weights, shapes=shapes), graph, found)
+    copies = list[Copy]()
+    for first, block in enumerate(blocks):
+        own = asked_of(block.name, block.kind)
+        copies += find_copies(graph, propagation, block, own)
+        merges = (find_merges(graph, propagation, blocks, first, span_of(choice)) for choice in own.get(MERGED, ()))
+        copies += [copy for merge in merges if merge is not None and (copy := merge.copy(graph)) is not None]
+    copies.sort(key=lambda copy: len(copy.blocks))
+    return with_copies(replace(graph, nodes=tuple(nodes), weights=weights, shapes=shapes), graph, copies)
 
 
 def original_of(tensor: str) -> str:

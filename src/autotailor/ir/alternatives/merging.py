@@ -13,17 +13,16 @@ block of a range has the dimensions of both ends, because two of them change the
 """
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from autotailor.ir.alternatives.alternative import Array, dense
+from autotailor.ir.alternatives.alternative import dense
+from autotailor.ir.alternatives.copies import Copy, part_of
 from autotailor.ir.blocks.block import Block
-from autotailor.ir.graph import Graph, Node, Weights
-from autotailor.ir.junctions import JUNCTION, MERGED, ORIGINAL, OWNER, SOURCES, branch, junctions
+from autotailor.ir.graph import Graph, Node
+from autotailor.ir.junctions import MERGED
 from autotailor.ir.operators.rule import rules
 from autotailor.ir.propagation import Propagation
-
-_JUNCTION = ":junction"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +44,11 @@ class Merge:
         """How the variable of the first block calls it."""
         return f"{MERGED}:{len(self.blocks) - 1}"
 
-    @property
-    def name(self) -> str:
-        """What names of its nodes, tensors and weights end in."""
-        return f"{self.blocks[0].name}.{self.choice.replace(':', '.')}"
+    def copy(self, graph: Graph) -> Copy | None:
+        """The merged block, of a graph as it was given; None where the blocks cannot be merged."""
+        if self.model is None:
+            return None
+        return Copy(self.blocks, self.choice, part_of(graph, self.model), self.model.input)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def find_merges(
         return Merge(chosen, None, "its blocks are not all that follows one another")
     if model is None:
         return Merge(chosen, None, "none of its blocks has the shapes of both ends")
-    reason = _unfit(graph, propagation, model, chosen[-1])
+    reason = unfit(graph, propagation, model, chosen[-1])
     return Merge(chosen, None if reason else model, reason)
 
 
@@ -166,7 +166,7 @@ def _follows(graph: Graph, block: Block, following: Block) -> bool:
     return alone and read <= {node.name for node in following.nodes}
 
 
-def _unfit(graph: Graph, propagation: Propagation, model: Block, last: Block) -> str:
+def unfit(graph: Graph, propagation: Propagation, model: Block, last: Block) -> str:
     """Why a copy of a block cannot stand in for blocks that end with the last one; empty where it can."""
     static = {part.node for part in propagation.static}
     written = {name for node in model.nodes for name in node.outputs}
@@ -181,74 +181,3 @@ def _unfit(graph: Graph, propagation: Propagation, model: Block, last: Block) ->
     if activations_behind(graph, last.output)[0] != ending.activations:
         return "its last block ends in other activation functions than the block that fits its ends"
     return ""
-
-
-def merged(graph: Graph, given: Graph, merges: Collection[Merge]) -> Graph:
-    """A graph with blocks that may stand in for several.
-
-    Args:
-        graph: perhaps with alternatives of maps.
-        given: the same as it was given; the copies are made of its blocks.
-        merges: that are possible.
-    """
-    behind: dict[str, list[Merge]] = {}
-    for merge in sorted(merges, key=lambda each: len(each.blocks)):
-        behind.setdefault(merge.blocks[-1].output, []).append(merge)
-    nodes = [new for node in graph.nodes for new in _followed(node, behind.get(node.outputs[0], ()))]
-    renamed = [pair for merge in merges for pair in _renaming(merge).items()]
-    shapes = {new: given.shapes[old] for old, new in renamed if old in given.shapes}
-    shapes |= {name: given.shapes[output] for output, ending in behind.items() for name in _chain(output, ending)}
-    return replace(
-        graph,
-        nodes=tuple(nodes),
-        weights={**graph.weights, **{new: given.weights[old] for old, new in renamed if old in given.weights}},
-        shapes={**graph.shapes, **shapes},
-        parameters=graph.parameters | {new for old, new in renamed if old in graph.parameters},
-        buffers=graph.buffers | {new for old, new in renamed if old in graph.buffers},
-    )
-
-
-def _chain(output: str, merges: Sequence[Merge]) -> tuple[str, ...]:
-    """The tensor of the last block, and what the junction of each range that ends there writes."""
-    inner = (f"{output}:{merge.name}.apart" for merge in merges[:-1])
-    return (f"{output}:apart", *inner, output)
-
-
-def _followed(node: Node, merges: Sequence[Merge]) -> Iterator[Node]:
-    """A node, and behind it the copies and junctions of the ranges that end there."""
-    if not merges:
-        yield node
-        return
-    chain = _chain(node.outputs[0], merges)
-    yield replace(node, outputs=chain[:1])
-    for merge, before, after in zip(merges, chain[:-1], chain[1:], strict=True):
-        assert merge.model is not None
-        names = {merge.model.input: merge.blocks[0].input, **_renaming(merge)}
-        for each in merge.model.nodes:
-            inputs, outputs = (tuple(names.get(name, name) for name in own) for own in (each.inputs, each.outputs))
-            yield replace(each, name=f"{each.name}:{merge.name}", inputs=inputs, outputs=outputs)
-        sources = (before, names[merge.model.output])
-        attributes = ((OWNER, merge.blocks[0].nodes[0].name), (SOURCES, (ORIGINAL, merge.choice)))
-        yield Node(f"{merge.name}{_JUNCTION}", JUNCTION, sources, (after,), attributes)
-
-
-def _renaming(merge: Merge) -> dict[str, str]:
-    """Tensors and weights of the copied block to the copy's."""
-    assert merge.model is not None
-    names = {name for node in merge.model.nodes for name in (*node.inputs, *node.outputs) if name}
-    return {name: f"{name}:{merge.name}" for name in sorted(names - {merge.model.input})}
-
-
-def merge_junctions(graph: Graph) -> tuple[Node, ...]:
-    """The junctions behind ranges of blocks, in topological order."""
-    return tuple(node for node in junctions(graph) if node.get(OWNER))
-
-
-def copied_again(graph: Graph) -> Weights:
-    """The weights of all copies, as the blocks have them now that were copied."""
-    found: dict[str, Array] = {}
-    for junction in merge_junctions(graph):
-        end = f":{junction.name.removesuffix(_JUNCTION)}"
-        names = (name for node in branch(graph, junction, 1) for name in node.inputs if name in graph.weights)
-        found.update((name, graph.weights[name.removesuffix(end)]) for name in names)
-    return found

@@ -365,7 +365,7 @@ def _scalable(width: Dimension) -> dict[Atom, int]:
 def _merge(architecture: Architecture) -> Architecture:
     """Merges choices that rounding made equal; a variable with one choice left is dropped."""
     merged: list[tuple[str, Choice, Choice]] = []
-    variables: list[Variable] = []
+    places: dict[str, list[int]] = {}
     listed = [rule for rule in architecture.rules.values() if isinstance(rule, Listed)]
     sized = {"", *(kind_of(choice) for rule in listed for choice, _ in rule.listed)}
     for variable in architecture.space:
@@ -378,12 +378,23 @@ def _merge(architecture: Architecture) -> Architecture:
                 merged.append((variable.name, choice, kept[key]))
             else:
                 kept[key] = choice
-        choices = tuple(c for c in variable.choices if c in kept.values())
-        if len(choices) > 1:
-            variables.append(variable.keeping(choices))
+        places[variable.name] = [place for place, c in enumerate(variable.choices) if c in kept.values()]
+    variables = [
+        replace(v.keeping([v.choices[place] for place in places[v.name]]), gate=_among(v.gate, places))
+        for v in architecture.space
+        if len(places[v.name]) > 1
+    ]
     names = {v.name for v in variables}
     rules = {atom: rule for atom, rule in architecture.rules.items() if rule.variable in names}
     return Architecture(Space(tuple(variables), tuple(merged)), rules)
+
+
+def _among(gate: Gate | None, places: Mapping[str, Sequence[int]]) -> Gate | None:
+    """A gate over the choices that are left of its variables, by their places."""
+    if gate is None or all(len(places[n]) == size for n, size in zip(gate.variables, gate.shape, strict=True)):
+        return gate
+    found = gate.keeping(places).reduced
+    return found if isinstance(found, Gate) else None
 
 
 def _sizes_of_choice(architecture: Architecture, variable: Variable, choice: Choice) -> tuple[int, ...]:

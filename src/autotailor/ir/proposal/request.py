@@ -9,6 +9,7 @@ blocks:                                            # by kind of block, or by nam
   InvertedResidual: {expand_ratio: [3, 4, 6], kernel_size: [3, 5, 7]}
 alternatives:                                      # what may stand in for the maps of blocks; none by default
   low_rank: [0.75, 0.5]
+  shrunk: [0.5]                                    # a block with fewer hidden channels, and weights of its own
   merged: [1, 2]                                   # one block in place of two, and of three
   blocks: {Bottleneck: {depthwise: true}}          # by kind of block, or by name, in place of those above
 skip: ["stem.*"]                                   # variables to leave out, as shell patterns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,6 +60,13 @@ class Gate:
         positions = {name: i for i, name in enumerate(names)}
         is_open = function(self.is_open(positions, grid), other.is_open(positions, grid))
         return Gate.of(names, is_open.reshape([sizes[name] for name in names]))
+
+    def keeping(self, kept: Mapping[str, Sequence[int]]) -> Gate:
+        """The gate over some of the choices of its variables, by the places of the choices."""
+        table = self._array
+        for axis, name in enumerate(self.variables):
+            table = table.take(kept[name], axis)
+        return Gate.of(self.variables, table)
 
     @property
     def reduced(self) -> Gate | bool:

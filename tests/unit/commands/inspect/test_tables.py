@@ -42,7 +42,7 @@ def test_a_kernel_that_cannot_shrink_has_its_reason(
 @pytest.mark.parametrize(
     ("space", "notes"),
     [
-        ({}, ["merged for 4 of 5 blocks."]),
+        ({}, ["fire for 5 of 5 blocks", "merged for 4 of 5 blocks."]),
         (
             {"alternatives": {"merged": [1, 2]}, "depth": {"stage1": [0], "stage2": [0, 1]}},
             [

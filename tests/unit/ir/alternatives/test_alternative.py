@@ -11,6 +11,7 @@ from tests import networks
 
 import autotailor
 from autotailor.ir.alternatives.alternative import Alternative, alternatives, register_alternative
+from autotailor.ir.alternatives.copies import copy_junctions
 from autotailor.ir.errors import GraphError, SpaceError
 from autotailor.ir.fusion.groups import fuse
 from autotailor.ir.fusion.places import group_feature
@@ -23,25 +24,30 @@ from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
 from autotailor.profiling.runtimes.onnxruntime.fusion import ONNXRUNTIME_FUSION
 
 ASKED = {"low_rank": [0.5, 0.75], "depthwise": True}
+REBUILT = {"ghost": [2, 3], "fire": True, "shrunk": [0.5, 0.25]}
 FUSIONS = [UNFUSED, NCNN_FUSION, ONNXRUNTIME_FUSION]
 MERGING = {"resnet": {"stage2": [0, 1]}, "mobilenet": {"stage1": [0]}, "transformer": {"stage1": [0, 2]}}
 """Depths that leave something to merge: a merged block never stands in for one that depth removes alone."""
 
 
 def space_of(name: str) -> dict[str, object]:
-    """The space of a network, which is called ``NAME, merged`` where its blocks are to be merged."""
-    name, _, merged = name.partition(", ")
-    return {**networks.SPACES[name], **({"depth": MERGING[name]} if merged else {})}
+    """The space of a network, which is called ``NAME, merged`` or ``NAME, rebuilt`` after what is asked for."""
+    name, _, copied = name.partition(", ")
+    return {**networks.SPACES[name], **({"depth": MERGING[name]} if copied == "merged" else {})}
 
 
 def compiled(name: str, asked: object = None) -> SuperNet:
-    name, _, merged = name.partition(", ")
-    asked = {"low_rank": [0.5], "merged": [1, 2]} if merged else ASKED if asked is None else asked
-    space = {**space_of(f"{name}, merged" if merged else name), "alternatives": asked}
+    space, (name, _, copied) = space_of(name), name.partition(", ")
+    copies = {"merged": {"merged": [1, 2]}, "rebuilt": {**REBUILT, "merged": [1]}}
+    asked = {"low_rank": [0.5], **copies[copied]} if copied else ASKED if asked is None else asked
+    space = {**space, "alternatives": asked}
     return autotailor.compile(networks.make(name), space, name=name, resolution=32)
 
 
-@pytest.fixture(scope="module", params=[*sorted(networks.SPACES), *(f"{name}, merged" for name in MERGING)])
+@pytest.fixture(
+    scope="module",
+    params=[*sorted(networks.SPACES), *(f"{name}, {copied}" for name in MERGING for copied in ("merged", "rebuilt"))],
+)
 def net(request: pytest.FixtureRequest) -> SuperNet:
     return compiled(request.param)
 
@@ -71,7 +77,7 @@ def test_the_largest_subnet_is_the_given_network(net: SuperNet) -> None:
         replace(v, gate=None) for v in given.space
     ]
     asked = {name for v in net.space if v.gate is not None for name in v.gate.variables}
-    if not any(str(choice).startswith("merged") for v in net.space for choice in v.choices):
+    if not copy_junctions(net.graph):
         assert [v for v in net.space if v.kind != "operator" and v.gate is None] == [
             v for v in given.space if v.gate is None
         ]
@@ -115,7 +121,8 @@ def test_it_is_the_same_after_saving(net: SuperNet, tmp_path) -> None:
     image = torch.randn(1, 3, *[subnet.assignment.get("resolution", 32)] * 2)
     assert torch.equal(again.build(SubNet(again.space, subnet.indices))(image), net.build(subnet)(image))
     asked = dict((net.space_config or {})["alternatives"])
-    assert again.space_section()["alternatives"] == {**asked, "low_rank": sorted(asked["low_rank"], reverse=True)}
+    ordered = {kind: sorted(asked[kind], reverse=True) for kind in ("low_rank", "shrunk") if kind in asked}
+    assert again.space_section()["alternatives"] == {**asked, **ordered}
 
 
 def test_a_space_without_the_variables_is_the_space_without_alternatives() -> None:
@@ -166,7 +173,7 @@ def test_ranks_are_prefixes_and_take_their_share_of_the_macs() -> None:
 
 def test_what_is_there_only_under_some_choices_has_a_gate_that_says_so(net: SuperNet) -> None:
     gates, operators = net.elastic.node_gates, {v.name for v in net.space if v.kind == "operator"}
-    if not any(str(choice).startswith("merged") for v in net.space for choice in v.choices):
+    if not copy_junctions(net.graph):
         chosen = {name for name, gate in gates.items() if operators & set(gate.variables)}
         apart = {node.name for node in net.graph.nodes if ":low_rank." in node.name or ":depthwise." in node.name}
         assert chosen == apart | {node.name for node in net.graph.nodes if node.outputs[0].endswith(f":{ORIGINAL}")}
@@ -185,7 +192,13 @@ def test_what_is_there_only_under_some_choices_has_a_gate_that_says_so(net: Supe
         ({"depthwise": [1]}, r"alternatives.depthwise: expected true or false, not \[1\]"),
         ({"merged": [3]}, r"alternatives.merged: expected a list of the numbers of blocks that one spares, 1 or 2"),
         ({"merged": True}, r"alternatives.merged: expected a list"),
-        ({"tucker": True}, r"no kind is called 'tucker'; known are \['depthwise', 'low_rank', 'merged'\]"),
+        ({"ghost": [1]}, r"alternatives.ghost: expected a list of numbers of parts, 2 to 8, such as \[2\]"),
+        ({"ghost": [True]}, r"alternatives.ghost: expected a list"),
+        ({"ghost": "22"}, r"alternatives.ghost: expected a list"),
+        (
+            {"tucker": True},
+            r"no kind is called 'tucker'; known are \['depthwise', 'fire', 'ghost', 'low_rank', 'merged'",
+        ),
         (["low_rank"], r"space.alternatives: expected names with their choices"),
     ],
 )
@@ -201,3 +214,11 @@ def test_a_kind_registers_once_and_whole() -> None:
         register_alternative(type("Empty", (Alternative,), {"kind": "empty"}))
     with pytest.raises(GraphError, match="derives from Alternative"):
         register_alternative(int)  # type: ignore[arg-type]
+
+
+def test_gates_know_the_choices_that_rounding_leaves() -> None:
+    net = compiled("resnet", {"low_rank": [0.75, 0.74, 0.5], "shrunk": [0.5]})
+    assert any(variable.endswith(".operator") for variable, *_ in net.space.merged)
+    one = net.largest().transform(Modification("block2.operator", "shrunk:0.5"))
+    assert one.transform(Modification("block2.expand_ratio", 0.25)) == one
+    assert one.transform(Modification("block3.expand_ratio", 0.25)) != one

@@ -7,7 +7,8 @@ from tests import networks
 from torch import nn
 
 import autotailor
-from autotailor.ir.alternatives.merging import copied_again, find_merges
+from autotailor.ir.alternatives.merging import find_merges
+from autotailor.ir.alternatives.rebuilding import copied_again
 from autotailor.ir.junctions import OPERATOR
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Modification

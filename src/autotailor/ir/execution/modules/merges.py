@@ -18,11 +18,12 @@ import numpy as np
 import torch.nn.functional as F
 
 from autotailor.ir.alternatives.alternative import Array, Responses, least_squares
-from autotailor.ir.alternatives.merging import Ending, activations_behind, ending_of, merge_junctions
+from autotailor.ir.alternatives.copies import copy_junctions
+from autotailor.ir.alternatives.merging import Ending, activations_behind, ending_of
 from autotailor.ir.execution.modules.responses import Sums
 from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector
 from autotailor.ir.graph import Graph, Node, Weights, reading_axis
-from autotailor.ir.junctions import branch
+from autotailor.ir.junctions import SOURCES, branch, span_of
 from autotailor.ir.moments import ridge_share
 from autotailor.ir.operators.pointwise.normalization import EPSILON
 from autotailor.ir.operators.rule import Tensor
@@ -45,11 +46,13 @@ class _Fit:
     Attributes:
         ending: of the merged block.
         target: tensor in front of the activation functions of the last block that it stands in for.
+        near: so many times the ridge of other regressions hold D near to zero.
         sums: of what is solved.
     """
 
     ending: Ending
     target: str
+    near: float
     sums: Sums = field(default_factory=Sums)
 
     @property
@@ -69,13 +72,14 @@ class MergeSums:
         self._graph = graph
         self._fits: dict[str, _Fit] = {}
         norms: list[Node] = []
-        for junction in merge_junctions(graph):
+        for junction in copy_junctions(graph):
             copies = branch(graph, junction, 1)
             ending = ending_of(graph, copies, junction.inputs[1])
             assert ending is not None  # only such blocks are merged
             target = activations_behind(graph, _first(graph, junction))[1]
             norms += [node for node in copies if node.kind == NORMALISATION and node != ending.norm]
-            self._fits[junction.name] = _Fit(ending, target)
+            near = NEAR if span_of(junction.get(SOURCES)[1]) else 1.0
+            self._fits[junction.name] = _Fit(ending, target, near)
         self.norms = {node.name: node for node in norms}
         self.statistics = Collector()
         self._wanted = {name for fit in self._fits.values() for name in fit.reads}
@@ -133,7 +137,7 @@ class MergeSums:
 def _first(graph: Graph, junction: Node) -> str:
     """The tensor of the last block that a merged block stands in for, in front of all junctions behind the block."""
     tensor = junction.inputs[0]
-    while (node := graph.producers[tensor]).name in {each.name for each in merge_junctions(graph)}:
+    while (node := graph.producers[tensor]).name in {each.name for each in copy_junctions(graph)}:
         tensor = node.inputs[0]
     return tensor
 
@@ -152,7 +156,7 @@ def _solved(graph: Graph, fit: _Fit, ridge: float) -> dict[str, Array]:
     size = np.sqrt((np.diagonal(second) - mean**2).clip(min=0.0))
     size = np.where(size > CONSTANT * size.max(), size, size.max() + np.finfo(np.float32).tiny)
     features = (mean / size, second / np.outer(size, size), product / size[:, None])
-    share = NEAR * ridge_share(ridge, len(mean), fit.sums.samples)
+    share = fit.near * ridge_share(ridge, len(mean), fit.sums.samples)
     added, shift = least_squares(Responses(wanted, square, features, share))
     scale, offset = _affine(graph, ending)
     rows = weight.reshape(len(weight), -1) if reading_axis(ending.map) == 1 else weight.T

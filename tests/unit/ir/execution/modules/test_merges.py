@@ -8,7 +8,10 @@ from tests.unit.ir.alternatives.test_kinds import pictures
 from torch import nn
 
 import autotailor
-from autotailor.ir.alternatives.merging import Ending, activations_behind, copied_again, ending_of, merge_junctions
+from autotailor.ir.alternatives.copies import copy_junctions
+from autotailor.ir.alternatives.merging import Ending, activations_behind, ending_of
+from autotailor.ir.alternatives.rebuilding import copied_again
+from autotailor.ir.execution.batch_norm import adopt
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.modules.merges import NEAR
 from autotailor.ir.execution.modules.moments import MomentCollector
@@ -58,7 +61,7 @@ def nets(request: pytest.FixtureRequest) -> tuple[SuperNet, SuperNet]:
 
 def before(net: SuperNet, junction: str, images: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray, Ending]:
     """What a merged block and the blocks say in front of activation functions, and what the last map reads."""
-    node = next(each for each in merge_junctions(net.graph) if each.name == junction)
+    node = next(each for each in copy_junctions(net.graph) if each.name == junction)
     ending = ending_of(net.graph, branch(net.graph, node, 1), node.inputs[1])
     target = node.outputs[0]
     assert ending is not None
@@ -73,7 +76,7 @@ def before(net: SuperNet, junction: str, images: torch.Tensor) -> tuple[np.ndarr
 
 
 def test_a_merged_block_is_nearer_to_the_blocks_than_their_copy(nets: tuple[SuperNet, SuperNet]) -> None:
-    for junction in merge_junctions(nets[0].graph):
+    for junction in copy_junctions(nets[0].graph):
         copied, closed = (before(net, junction.name, pictures(48, 100))[:2] for net in nets)
         errors = [float(np.square(said - wanted).mean()) for said, wanted in (copied, closed)]
         assert errors[1] < errors[0], junction.name
@@ -82,7 +85,7 @@ def test_a_merged_block_is_nearer_to_the_blocks_than_their_copy(nets: tuple[Supe
 def test_statistics_inside_a_merged_block_are_those_of_what_it_meets(nets: tuple[SuperNet, SuperNet]) -> None:
     """So that recalibration on the same pictures leaves the solved block as it is."""
     net = nets[1]
-    name = merge_junctions(net.graph)[0].name.removesuffix(":junction")
+    name = copy_junctions(net.graph)[0].name.removesuffix(":junction")
     owner, choice = name.split(".", 1)
     subnet = net.largest().transform(Modification(f"{owner}.operator", choice.replace(".", ":")))
     norms = [each for each in net.slice(subnet).nodes if each.kind == NORMALISATION and each.name.endswith(name)]
@@ -99,7 +102,7 @@ def test_the_last_map_is_that_of_least_squares_near_to_the_copy() -> None:
     """The reference solves the same with rows for the ridge below those of the pixels."""
     plain = autotailor.compile(networks.make("resnet"), {"alternatives": {"merged": [1, 2]}}, resolution=32)
     net = solved(plain, 1)
-    for junction in merge_junctions(net.graph):
+    for junction in copy_junctions(net.graph):
         said, wanted, read, ending = before(net, junction.name, pictures(48, 0))
         rows, behind, target = (np.moveaxis(x, 1, -1).reshape(-1, x.shape[1]) for x in (read, said, wanted))
         own, copied = (behind_the_map(each, ending, rows) for each in (net, plain))
@@ -142,3 +145,25 @@ def test_copies_solved_again_are_solved_alike(nets: tuple[SuperNet, SuperNet]) -
     plain, closed = nets
     again = closed.with_weights(copied_again(closed.graph))
     assert all((again.graph.weights[name] == weight).all() for name, weight in plain.graph.weights.items())
+
+
+def adopted(net: SuperNet) -> SuperNet:
+    """The same with the statistics of pictures in BatchNorm, as trained networks have them."""
+    module = net.module().eval().activate(net.largest())
+    with module.collecting(stored=True) as collector, torch.no_grad():
+        for seed in range(3):
+            module(pictures(48, seed))
+    found = {name: (mean.numpy(), variance.numpy()) for name, (mean, variance) in collector.statistics().items()}
+    graph = adopt(net.graph, found, every=True)
+    return net.with_weights({**graph.weights, **copied_again(graph)})
+
+
+@pytest.mark.parametrize("name", ["resnet", "mobilenet", "transformer"])
+def test_a_rebuilt_block_is_nearer_to_the_block_than_as_it_was_built(name: str) -> None:
+    asked = {"ghost": [2], "fire": True, "shrunk": [0.5]}
+    plain = adopted(autotailor.compile(networks.make(name), {"alternatives": asked}, resolution=32))
+    closed = solved(plain)
+    for junction in copy_junctions(plain.graph):
+        pairs = (before(net, junction.name, pictures(48, 100))[:2] for net in (plain, closed))
+        errors = [float(np.square(said - wanted).mean()) for said, wanted in pairs]
+        assert errors[1] < 0.8 * errors[0], junction.name
