@@ -21,6 +21,7 @@ from autotailor.__main__ import COMMANDS
 from autotailor.config import Cluster, CommandLine, RunConfig
 from autotailor.config.recipe import Recipe
 from autotailor.config.run import ModelConfig, SpaceConfig
+from autotailor.data.datasets.coco import CocoConfig
 from autotailor.data.datasets.folder import FolderConfig
 from autotailor.data.datasets.huggingface import HuggingfaceConfig
 from autotailor.data.datasets.masks import MasksConfig
@@ -54,6 +55,7 @@ DATA = {
     "folder": FolderConfig,
     "table": TableConfig,
     "masks": MasksConfig,
+    "coco": CocoConfig,
     "source": SourceConfig,
     "huggingface": HuggingfaceConfig,
     "webdataset": WebdatasetConfig,
@@ -65,6 +67,7 @@ DATASETS = (
     ("folder", "pictures in folders", "`kind: folder`."),
     ("table", "pictures with several labels", "`kind: table`. A CSV file gives 0 or 1 for each label."),
     ("masks", "pictures with masks", "`kind: masks`. A PNG file beside each picture gives the class of each pixel."),
+    ("coco", "pictures with boxes", "`kind: coco`. COCO's JSON files give the boxes of each picture."),
     ("source", "Datasets of your own", "`kind: source`. A function of yours makes PyTorch Datasets."),
     ("huggingface", "a dataset of Hugging Face", "`kind: huggingface`, with the extra `huggingface`."),
     ("webdataset", "WebDataset shards", "`kind: webdataset`, with the extra `webdataset`."),

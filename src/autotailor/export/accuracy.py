@@ -25,7 +25,7 @@ def accuracy_of_onnx(path: Path, evaluation: EvaluationSet) -> FloatArray:
 
     side = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_inputs()[0].shape[-1]
     found = [
-        task.judge(as_tensors(run(np.ascontiguousarray(resize(images, side).numpy()))), targets).kept
+        task.judge(task.read(as_tensors(run(np.ascontiguousarray(resize(images, side).numpy()))), side), targets).kept
         for images, targets in evaluation.batches(BATCH)
     ]
     return task.shares(torch.cat(found).numpy())

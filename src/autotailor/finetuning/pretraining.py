@@ -161,5 +161,5 @@ def check_outputs(network: nn.Module, task: Task, classes: int, side: int, image
         network.train(was_training)
     if not isinstance(outputs, torch.Tensor | tuple):
         raise TrainingError(f"{type(network).__name__} {wrong_shape(outputs, classes, images)}")
-    if misfit := task.misfit(outputs, classes, images):
+    if misfit := task.misfit(task.read(outputs, side), classes, images):
         raise TrainingError(f"{type(network).__name__} {misfit}")

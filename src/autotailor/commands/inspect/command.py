@@ -60,9 +60,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--data",
         type=given_path,
         metavar="PATH",
-        help="your pictures: a folder with one folder per class, or with images/ and masks/, or without folders where "
-        "they have no labels; or a .csv file that names each picture (file) with 0 or 1 for each label: checks them, "
-        "and adds them to --yaml",
+        help="your pictures: a folder with one folder per class, or with images/ and masks/, or with COCO files of "
+        "boxes, or without folders where they have no labels; or a .csv file that names each picture (file) with 0 or "
+        "1 for each label, or a COCO file: checks them, and adds them to --yaml",
     )
     for name, what in (("--mean", "mean"), ("--std", "standard deviation")):
         parser.add_argument(
@@ -173,7 +173,8 @@ def _compile(options: argparse.Namespace, section: Mapping[str, Any] | None, own
 
     source: Any = options.source
     makes_head = not source.endswith(".onnx") and (options.weights is not None or options.random_weights)
-    num_classes = len(own.classes) if own is not None and own.labels and makes_head and not own.masks else None
+    makes_head = makes_head and own is not None and own.kind in ("folder", "table") and own.labels
+    num_classes = len(own.classes) if own is not None and makes_head else None
     if options.resolution is not None and options.resolution < 1:
         raise InspectionError(f"--resolution {options.resolution}: give a side of at least 1 pixel")
     if options.random_weights:
