@@ -48,7 +48,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="where to put BatchNorm back that was folded into the weights of a file: where the file records the "
         "folding, behind every convolution with a bias, or nowhere",
     )
-    parser.add_argument("--output", metavar="NAME", help="one output to keep, where the network returns several")
+    parser.add_argument(
+        "--output",
+        type=lambda given: given.split(",") if "," in given else given,
+        metavar="NAME",
+        help="the output to keep, where the network returns several; or names of several with commas between them",
+    )
     weights = parser.add_mutually_exclusive_group()
     weights.add_argument(
         "--weights", type=given_path, metavar="FILE", help="a checkpoint (.pt, .safetensors) of the source"

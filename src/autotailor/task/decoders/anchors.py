@@ -28,7 +28,7 @@ def ssdlite320(outputs: Any, size: int) -> Found:
     regression, logits = _heads(outputs)
     anchors = DefaultBoxGenerator([[2, 3]] * 6, min_ratio=0.2, max_ratio=0.95)
     where = _anchors(anchors, size, (16, 32, 64, 128, 256, 512), regression)
-    boxes = _moved(where, regression, (10.0, 10.0, 5.0, 5.0))
+    boxes = _moved(where, regression, (10.0, 10.0, 5.0, 5.0)).clamp(0, size)
     return _labelled(boxes, logits.softmax(2), least=0.001, overlap=0.55)
 
 
@@ -38,7 +38,8 @@ def retinanet(outputs: Any, size: int) -> Found:
     sides = tuple(tuple(int(side * 2 ** (third / 3)) for third in range(3)) for side in (32, 64, 128, 256, 512))
     anchors = AnchorGenerator(sides, ((0.5, 1.0, 2.0),) * len(sides))
     where = _anchors(anchors, size, (8, 16, 32, 64, 128), regression)
-    return _labelled(_moved(where, regression, (1.0, 1.0, 1.0, 1.0)), logits.sigmoid(), least=0.05, overlap=0.5)
+    boxes = _moved(where, regression, (1.0, 1.0, 1.0, 1.0)).clamp(0, size)
+    return _labelled(boxes, logits.sigmoid(), least=0.05, overlap=0.5)
 
 
 def _heads(outputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
