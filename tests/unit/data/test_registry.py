@@ -23,7 +23,8 @@ CONF = Path(__file__).parents[3] / "conf" / "data"
 
 
 def test_all_datasets_are_found() -> None:
-    assert data.names() == ("digits", "folder", "huggingface", "masks", "source", "table", "torchvision", "webdataset")
+    known = ("coco", "digits", "folder", "huggingface", "masks", "source", "table", "torchvision", "webdataset")
+    assert data.names() == known
 
 
 def test_every_configured_dataset_is_known_and_its_parameters_are_accepted() -> None:

@@ -24,7 +24,7 @@ MOST_WORKERS = 8
 LISTED = 24  # classes
 RARE = 5  # times as many pictures that another class has, from which on a class is said to be rare
 IMAGENET_CROP = 0.875
-DECODERS = "autotailor.task.decoders"
+DECODERS, WRITTEN = "autotailor.task.decoders", "mine:decode"
 Triple = tuple[float, float, float]
 
 
@@ -210,7 +210,7 @@ def _decoder(shapes: Sequence[tuple[int, ...]], classes: int) -> str:
         return f"{DECODERS}.anchors:ssdlite320"
     if len(axes[0]) == 2 and min(axes[0]) in (classes + 4, classes + 5):
         return f"{DECODERS}.yolo:yolo"
-    return "mine:decode"
+    return WRITTEN
 
 
 def _read_table(path: Path) -> OwnData:
@@ -315,12 +315,8 @@ def data_lines(
         ("workers", min(MOST_WORKERS, cores()), "processes or threads that open pictures"),
     ]
     if own.files:
-        said = "makes boxes of the outputs; "
-        said += (
-            "write this function"
-            if own.decode == "mine:decode"
-            else "taken by the outputs' shapes: look whether it is right"
-        )
+        found = "chosen by the outputs' shapes: look whether it is right"
+        said = "write this function: it makes boxes of the outputs" if own.decode == WRITTEN else found
         rows[2:2] = [*((part, quoted(file), "") for part, file in own.files.items()), ("decode", own.decode, said)]
     if own.table:
         rows.insert(2, ("table", quoted(own.table), "one row for each picture, one column for each label"))

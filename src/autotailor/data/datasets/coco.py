@@ -188,8 +188,8 @@ class Coco(Folder):
                 document = json.load(stream)
         except (OSError, ValueError) as error:
             raise DataError(
-                f"{where} cannot be read ({getattr(error, 'strerror', None) or error}); name the COCO file of each "
-                f"part in data.train, data.val and data.test, from data.root on"
+                f"{where} cannot be read ({getattr(error, 'strerror', None) or error}); put a COCO file there, or name "
+                f"those of the parts in data.train, data.val and data.test, from data.root on"
             ) from error
         if not isinstance(document, dict) or not all(isinstance(document.get(key), list) for key in KEYS):
             raise DataError(f"{where} is no file of COCO's format; expected the lists {', '.join(KEYS)} in it")
