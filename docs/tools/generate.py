@@ -280,7 +280,7 @@ def _type(part: Schema) -> str:
         return "one of " + ", ".join(f"`{name}`" for name in part["enum"])
     kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
     if kinds == ["array"]:
-        items = part["items"]["type"]
+        items = part["items"].get("type", "string")  # of several types
         return "list of " + " or ".join(f"{TYPES[k]}s" for k in (items if isinstance(items, list) else [items]))
     return " or ".join(TYPES[kind] for kind in kinds)
 

@@ -37,6 +37,6 @@ def _heads(node: ir.Node) -> list[str]:
             seen.add(before)
             if before.op_type in HEADS:
                 found[str(before.outputs[0].name)] = len(found)
-            else:
+            elif before.op_type != "Shape":  # of maps whose sizes alone are read
                 waiting.append(before)
     return list(reversed(found))

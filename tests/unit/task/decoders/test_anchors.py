@@ -10,7 +10,7 @@ from torchvision.models.detection.image_list import ImageList
 
 from autotailor.task.decoders.anchors import retinanet, ssdlite320
 
-CLASSES = 4
+CLASSES = 5
 """With the background."""
 
 
