@@ -90,7 +90,7 @@ def test_the_summary_says_the_map_of_the_files(results: Path, summary: pd.DataFr
     files |= {name: results / "exports" / name / "model.onnx" for name in ("largest", "budget_01", "budget_02")}
     for name, path in files.items():
         assert summary.loc[name, "accuracy_measured"] == pytest.approx(scored(path, splits), abs=0.02), name
-    assert summary.loc["original", "accuracy_measured"] > 25
+    assert summary.loc["original", "accuracy_measured"] > 20
     assert (summary["accuracy_standard_error"] > 0).all()
     largest = summary.loc["largest"]
     assert 0 <= largest["accuracy_change_standard_error"] < largest["accuracy_standard_error"]

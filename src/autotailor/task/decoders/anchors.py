@@ -1,8 +1,9 @@
 """Heads of torchvision's one-stage detectors, whose boxes are told from anchors: SSDLite320 and RetinaNet.
 
 Their two outputs, ``bbox_regression`` [n, anchors, 4] and ``cls_logits`` [n, anchors, classes], may come in either
-order; of two with 4 channels the first is the regression. Class 0 is the background, or is not used, so that class k is number k - 1 of the data. Heads with 91 classes are
-those of torchvision's weights, whose classes are the ids of COCO's 80 categories.
+order; of two with 4 channels the first is the regression. Class 0 is the background, or is not used, so that class k is
+number k - 1 of the data. Heads with 91 classes are those of torchvision's weights, whose classes are the ids of COCO's
+80 categories.
 """
 
 from __future__ import annotations
