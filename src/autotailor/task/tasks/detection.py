@@ -71,21 +71,21 @@ class Detection(Task):
         mean_name=f"{MEAN} with the original network",
     )
 
-    def __init__(self, told: str = "") -> None:
-        super().__init__(told)
-        if not told:
+    @property
+    def _where(self) -> str:
+        return f"data.decode {self.told}"
+
+    @cached_property
+    def _decode(self) -> Callable[[Any, int], Any]:
+        if not self.told:
             raise TaskError(
                 "data.task is detection, and data.decode names no function; name one that makes boxes of the network's "
                 "outputs, of your own (module:function) or of autotailor.task.decoders (docs/guides/detection.md)"
             )
-        self._where = f"data.decode {told}"
-
-    @cached_property
-    def _decode(self) -> Callable[[Any, int], Any]:
         return find_factory(self.told, self._where, TaskError)
 
     def check(self) -> None:
-        """See Task: the function cannot be imported."""
+        """See Task: no function is named, or it cannot be imported."""
         self._decode  # noqa: B018  # is imported here
 
     def read(self, outputs: Any, side: int) -> torch.Tensor:
@@ -96,9 +96,9 @@ class Detection(Task):
         """
         import torch
 
-        count = len(outputs[0] if isinstance(outputs, tuple) else outputs)
+        decode, count = self._decode, len(outputs[0] if isinstance(outputs, tuple) else outputs)
         try:
-            found = list(self._decode(outputs, side))
+            found = list(decode(outputs, side))
             pictures = [[torch.as_tensor(each[key]).detach() for key in KEYS] for each in found]
         except FAILURES as error:
             raise TaskError(

@@ -87,10 +87,12 @@ def test_a_class_that_the_data_do_not_have_is_named(told: Callable[[Decode], Det
 
 def test_training_learns_the_teachers_outputs_and_needs_one(told: Callable[[Decode], Detection]) -> None:
     task, wanted = told(lambda outputs, size: []), (torch.randn(2, 3, 4, 4), torch.randn(2, 2, 4, 4))
-    found = tuple(each + 0.1 for each in wanted)
+    found = tuple((each + 0.1).requires_grad_() for each in wanted)
     loss = task.loss(found, TARGET, wanted, Lesson(weight=0.5))
     assert loss == find("outputs").loss(found, TARGET, wanted, Lesson())
-    assert loss > 0
+    assert all(each.abs().sum() > 0 for each in torch.autograd.grad(loss, found))
+    examples, what = task.examples(4, 3)
+    assert (examples.shape, "edges are shares" in what) == ((4, 1, 6), True)
     with pytest.raises(TaskError, match=r"give the trained network .* or name your own loss in finetune\.loss"):
         task.loss(found, TARGET, None, Lesson())
 
@@ -101,7 +103,7 @@ def test_the_decoder_is_named_by_the_data_and_found_before_any_work() -> None:
     task.check()
     assert (task.name, task.told) == ("detection", section["decode"])
     with pytest.raises(TaskError, match=r"data\.decode names no function"):
-        of_section({"task": "detection"})
+        of_section({"task": "detection"}).check()
     with pytest.raises(TaskError, match=r"data\.decode mine:nothing: module mine cannot be imported"):
         of_section({"task": "detection", "decode": "mine:nothing"}).check()
     assert np.isclose(task.total(np.array([0.5, 0.7]), np.array([0, 1]))[0], 60)
