@@ -63,7 +63,8 @@ def test_a_section_without_a_task_is_classification() -> None:
 
 def test_an_unknown_task_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
-        task.TaskError, match=r"known are classification, multilabel, outputs, segmentation\. Did you mean 'multilabel'"
+        task.TaskError,
+        match=r"known are classification, detection, multilabel, outputs, segmentation\. Did you mean 'multilabel'",
     ):
         task.find("multi_label")
 
