@@ -22,6 +22,7 @@ from autotailor.config import Cluster, CommandLine, RunConfig
 from autotailor.config.recipe import Recipe
 from autotailor.config.run import ModelConfig, SpaceConfig
 from autotailor.data.datasets.arrays import ArraysConfig
+from autotailor.data.datasets.coco import CocoConfig
 from autotailor.data.datasets.folder import FolderConfig
 from autotailor.data.datasets.huggingface import HuggingfaceConfig
 from autotailor.data.datasets.masks import MasksConfig
@@ -56,6 +57,7 @@ DATA = {
     "table": TableConfig,
     "masks": MasksConfig,
     "arrays": ArraysConfig,
+    "coco": CocoConfig,
     "source": SourceConfig,
     "huggingface": HuggingfaceConfig,
     "webdataset": WebdatasetConfig,
@@ -68,6 +70,7 @@ DATASETS = (
     ("table", "pictures with several labels", "`kind: table`. A CSV file gives 0 or 1 for each label."),
     ("masks", "pictures with masks", "`kind: masks`. A PNG file beside each picture gives the class of each pixel."),
     ("arrays", "signals in arrays", "`kind: arrays`. Sensors, spectrograms, images of any number of channels."),
+    ("coco", "pictures with boxes", "`kind: coco`. COCO's JSON files give the boxes of each picture."),
     ("source", "Datasets of your own", "`kind: source`. A function of yours makes PyTorch Datasets."),
     ("huggingface", "a dataset of Hugging Face", "`kind: huggingface`, with the extra `huggingface`."),
     ("webdataset", "WebDataset shards", "`kind: webdataset`, with the extra `webdataset`."),
@@ -280,7 +283,7 @@ def _type(part: Schema) -> str:
         return "one of " + ", ".join(f"`{name}`" for name in part["enum"])
     kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
     if kinds == ["array"]:
-        items = part["items"]["type"]
+        items = part["items"].get("type", "string")  # of several types
         return "list of " + " or ".join(f"{TYPES[k]}s" for k in (items if isinstance(items, list) else [items]))
     return " or ".join(TYPES[kind] for kind in kinds)
 

@@ -59,7 +59,7 @@ def predictions(network: nn.Module, images: EvaluationSet, resolution: int = 0, 
 def each_image(
     network: nn.Module, images: EvaluationSet, resolution: int, *reads: Read, batch_size: int = BATCH
 ) -> list[npt.NDArray[Any]]:
-    """What is read of a network's outputs for each image; arguments as of ``correctness``.
+    """What is read of a network's outputs (``Task.read``) for each image; arguments as of ``correctness``.
 
     An accelerator computes on while the next images are prepared.
 
@@ -67,9 +67,10 @@ def each_image(
         For each of ``reads``, an array with one row for each image.
     """
     network.eval()
-    device, found = device_of(network), list[tuple[torch.Tensor, ...]]()
+    device, task, found = device_of(network), of(images), list[tuple[torch.Tensor, ...]]()
     for batch, targets in images.batches(batch_size):
-        outputs, known = network(as_input(batch, device, resolution)), put(targets, device)
+        sized, known = as_input(batch, device, resolution), put(targets, device)
+        outputs = task.read(network(sized), sized.shape[-1])
         found.append(tuple(read(outputs, known) for read in reads))
     return [torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True)]
 
@@ -95,8 +96,9 @@ def evaluate(
     module.statistics = statistics
     resolution, device, task = resolution_of(subnet), device_of(module), of(images)
     found = [
-        task.judge(module(as_input(batch, device, resolution)), put(labels, device))
+        task.judge(task.read(module(sized), sized.shape[-1]), put(labels, device))
         for batch, labels in images.batches(batch_size)
+        for sized in (as_input(batch, device, resolution),)
     ]
     return outcome(found)
 

@@ -25,7 +25,7 @@ from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.passes.layout import given
-from autotailor.compiler.sources.outputs import flat, no_classes
+from autotailor.compiler.sources.outputs import Output, flat, no_classes
 from autotailor.compiler.sources.source import Source, read_onnx, read_source
 from autotailor.compiler.traced import check_export, warn_of_unused
 from autotailor.ir.errors import AutoTailorError, GraphError
@@ -50,7 +50,7 @@ def compile_network(
     weights: str | Path | None = None,
     batch_norm: BatchNorm = "auto",
     num_classes: int | None = None,
-    output: str | int | None = None,
+    output: Output | None = None,
 ) -> SuperNet:
     """Turns a network for images into a weight-shared SuperNet (paper, section 4.1).
 
@@ -65,8 +65,8 @@ def compile_network(
             folding (``recorded``), ``reinsert`` behind every convolution with a bias, ``keep`` nowhere.
         num_classes: number of classes with which a timm network or a factory is made, and which any other source must
             have. None takes the source's own number.
-        output: name of the one output to keep, where the source returns several tensors; of a tuple the position. None
-            keeps all.
+        output: name of the output to keep, where the source returns several tensors, or a list of names; of a tuple the
+            position. Of a file, tensors within the graph may be named. None keeps all.
 
     Raises:
         GraphError: the source cannot be read, or is no network for images.

@@ -14,6 +14,7 @@ from autotailor.compiler.passes.opset import check_opset, upgrade
 from autotailor.compiler.passes.precision import to_float32
 from autotailor.compiler.passes.series import lift_series
 from autotailor.compiler.passes.signature import batch_remedy, fix_signature
+from autotailor.compiler.passes.suppression import check_suppression
 from autotailor.compiler.rewrites.canonical import canonicalise
 from autotailor.ir.errors import GraphError
 
@@ -34,6 +35,7 @@ def normalise(model: ir.Model, resolution: int | None = None) -> ir.Model:
     """
     name = str(model.graph.name)
     check_opset(model)
+    check_suppression(model)
     inline(model)
     attempt("its nodes cannot be named", name, lambda: common.NameFixPass()(model))
     attempt("it cannot be converted to single precision", name, lambda: to_float32(model))

@@ -42,6 +42,11 @@ def check(config: Mapping[str, Any]) -> None:
     check_cost(config)
     check_files(config["model"])
     check_resumed(config)
+    if config["model"].get("weights") == "pretrain" and of_section(config["data"]).has_boxes:
+        raise ConfigError(
+            "model.weights: pretrain trains with labels alone, and a detector learns from boxes by a loss of its own; "
+            "give the trained network (model.weights, or an .onnx file as model.source)"
+        )
     if config["model"].get("weights") == "pretrain" and not data.has_labels(config["data"]):
         raise ConfigError(
             "model.weights: pretrain trains with labels, and data.labels is false; give the trained network "
@@ -54,12 +59,13 @@ def check(config: Mapping[str, Any]) -> None:
 
 
 def check_masks(config: Mapping[str, Any]) -> None:
-    """Raises DataError where a training would change pictures without their masks."""
+    """Raises DataError where a training would change pictures without their masks or boxes."""
     from autotailor.data import has_labels
     from autotailor.data.augmentation.config import AugmentationConfig
     from autotailor.task import of_section
 
-    if of_section(config["data"]).has_maps and has_labels(config["data"]):
+    task = of_section(config["data"])
+    if (task.has_maps or task.has_boxes) and has_labels(config["data"]):
         sections = {"model.pretrain": config["model"]["pretrain"], **{n: config[n] for n in ("finetune", "polish")}}
         for name, section in sections.items():
             if section and section.get("augmentation"):
@@ -231,6 +237,7 @@ def check_named_code(config: Mapping[str, Any]) -> None:
             training needs.
     """
     task, side = of_section(config["data"]), config["data"].get("resolution", 0)
+    task.check()
     for section, source in _teachers(config).items():
         from autotailor.finetuning.external_teacher import check_teacher
 

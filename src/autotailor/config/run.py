@@ -101,9 +101,10 @@ class ModelConfig(Section, of="model", error=ConfigError, kw_only=True):
         batch_norm: what becomes of BatchNorm that an ``.onnx`` file has folded into its weights. ``auto`` puts it back
             where the file records that it was there, ``reinsert`` behind every convolution with a bias, ``keep``
             nowhere.
-        output: the one output to keep, where the network returns several: its name in a mapping, a named tuple or an
-            ONNX file (such as ``logits`` of Hugging Face's networks), or its position in a tuple, from 0. Null
-            keeps all.
+        output: the output to keep, where the network returns several: its name in a mapping, a named tuple or an ONNX
+            file (such as ``logits`` of Hugging Face's networks), or its position in a tuple, from 0; or a list of
+            them. In an ONNX file it may be a tensor within the graph, such as the raw heads of a detector that
+            suppresses its boxes itself. Null keeps all.
         pretrain: how the original network is trained where ``weights`` is ``pretrain`` (see below); null elsewhere.
         space: what may change in the network (see below).
     """
@@ -114,7 +115,9 @@ class ModelConfig(Section, of="model", error=ConfigError, kw_only=True):
     resolution: Positive | None
     num_classes: Annotated[int, Bound(ge=2)] | None
     batch_norm: Annotated[str, OneOf("auto", "reinsert", "keep")] = "auto"
-    output: Annotated[str | Natural | None, Told("a name, a position from 0, or null")] = None
+    output: Annotated[
+        str | Natural | tuple[str | Natural, ...] | None, Told("a name, a position from 0, a list of them, or null")
+    ] = None
     pretrain: Annotated[PretrainConfig | None, BeforeValidator(lambda given: given or None)]
     space: SpaceConfig
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from autotailor.data.errors import DataError
-from autotailor.data.labels import IGNORED
+from autotailor.data.labels import BOX, IGNORED, UNKNOWN
 from autotailor.data.splits import Batch, DataSplits, EvaluationSet, TrainStream
 
 IMAGES = "normalised images, a float32 tensor [n, 3, R, R]"
@@ -38,9 +38,14 @@ def check_splits(name: str, splits: object) -> None:
                 f"dataset {name!r}: {part} holds a single picture, which says nothing about how sure an accuracy is; "
                 f"give it two at least, or larger shares of the pictures in data.fractions"
             )
-        known = images.labels[images.labels != IGNORED] if images.labels.ndim > 2 else images.labels
+        has_boxes = images.labels.ndim == 3 and images.labels.shape[2] == len(BOX) and images.labels.dtype.kind == "f"
+        classes = images.labels[..., BOX.index("class")] if has_boxes else images.labels
+        known = classes[classes != (UNKNOWN if has_boxes else IGNORED)] if images.labels.ndim > 2 else classes
         if not known.size:
-            raise DataError(f"dataset {name!r}: no pixel of {part} has a class; give it masks with classes")
+            what = ("picture", "boxes") if has_boxes else ("pixel", "masks with classes")
+            raise DataError(
+                f"dataset {name!r}: no {what[0]} of {part} has a {'box' if has_boxes else 'class'}; give it {what[1]}"
+            )
         least, most = int(known.min()), int(known.max())
         if images.labels.ndim == 2:
             if splits.labelled and not (0 <= least <= most <= 1 and images.labels.shape[1] == splits.num_classes):
@@ -66,12 +71,14 @@ def checked(batches: Iterator[Batch]) -> Iterator[Batch]:
         whole = isinstance(labels, torch.Tensor) and (
             labels.dtype == torch.int64 and (labels.ndim == 1 or labels.shape[1:] == images.shape[2:])
         )
-        shares = isinstance(labels, torch.Tensor) and (labels.is_floating_point() and labels.ndim == 2)
+        shares = isinstance(labels, torch.Tensor) and (
+            labels.is_floating_point() and (labels.ndim == 2 or labels.shape[2:] == (len(BOX),))
+        )
         if not (whole or shares) or len(labels) != len(images):
             raise DataError(
                 f"labels of {len(images)} training images are {_said(labels)}, expected an int64 tensor "
                 f"[{len(images)}] with the number of each image's class, or [{len(images)}, R, R] with that of each "
-                f"pixel, or a float tensor with a share of each class"
+                f"pixel, or a float tensor with a share of each class, or [{len(images)}, boxes, {len(BOX)}] with boxes"
             )
         yield images, labels
 

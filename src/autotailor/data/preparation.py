@@ -12,14 +12,14 @@ class Preparation:
 
     The shorter side is scaled to round(resolution / crop) pixels, the centre of resolution times resolution pixels is
     cut out, and each channel (red, green, blue; 0 to 1) becomes (pixel - mean) / std. A SubNet of a smaller resolution
-    gets that image scaled down, antialiased bilinear.
+    gets that image scaled down, antialiased bilinear. Where crop is 0, the whole picture is scaled to the square.
 
     A signal of an array, which has no picture, is divided by ``scale``, and its channels are put first.
 
     Attributes:
         resolution: side of the images of the data, pixels.
         mean, std: for each channel.
-        crop: share of the shorter side that is kept.
+        crop: share of the shorter side that is kept; 0 where the whole picture is.
         interpolation: ``bilinear`` or ``bicubic``, of the first change of size; antialiased.
         background: what transparent pixels stand over, ``white`` or ``black``; ``drop`` takes their stored colours.
         classes: names of the outputs, in their order; empty where the data have none.

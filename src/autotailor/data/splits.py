@@ -60,7 +60,8 @@ class TrainStream(ABC):
 
         Yields:
             Normalised images float32 ``[b, 3, R, R]`` and labels int64 ``[b]``, or a share of each class, float32
-            ``[b, classes]``, or the class of each pixel (``IGNORED`` where none counts), int64 ``[b, R, R]``.
+            ``[b, classes]``, or the class of each pixel (``IGNORED`` where none counts), int64 ``[b, R, R]``, or boxes,
+            float32 ``[b, boxes, 6]`` (``labels.BOX``).
         """
 
     def shards(self, epoch: int, batch_size: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Batch]:
@@ -164,7 +165,7 @@ class DataSplits:
 
     @property
     def has_maps(self) -> bool:
-        """Whether training pictures have labels that are maps of classes."""
+        """Whether training pictures have labels that are maps of classes, or boxes."""
         return self.labelled and self.validation.labels.ndim > 2
 
     @property

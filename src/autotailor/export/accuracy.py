@@ -25,7 +25,9 @@ def accuracy_of_onnx(path: Path, evaluation: EvaluationSet) -> FloatArray:
 
     sides = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_inputs()[0].shape[2:]
     found = [
-        task.judge(as_tensors(run(np.ascontiguousarray(resize(images, *sides).numpy()))), targets).kept
+        task.judge(
+            task.read(as_tensors(run(np.ascontiguousarray(resize(images, *sides).numpy()))), sides[-1]), targets
+        ).kept
         for images, targets in evaluation.batches(BATCH)
     ]
     return task.shares(torch.cat(found).numpy())

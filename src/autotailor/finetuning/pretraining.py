@@ -163,5 +163,5 @@ def check_outputs(network: nn.Module, task: Task, classes: int, image: Sequence[
         network.train(was_training)
     if not isinstance(outputs, torch.Tensor | tuple):
         raise TrainingError(f"{type(network).__name__} {wrong_shape(outputs, classes, images)}")
-    if misfit := task.misfit(outputs, classes, images):
+    if misfit := task.misfit(task.read(outputs, image[-1]), classes, images):
         raise TrainingError(f"{type(network).__name__} {misfit}")

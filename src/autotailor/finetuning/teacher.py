@@ -58,8 +58,8 @@ def _asked(teacher: nn.Module, data: DataSplits, resolution: int, task: Task) ->
 
     @torch.no_grad()
     def ask(images: torch.Tensor) -> Targets:
-        outputs = teacher(as_input(images, device_of(teacher), resolution))
-        return np.asarray(task.answers(outputs).cpu().numpy())
+        sized = as_input(images, device_of(teacher), resolution)
+        return np.asarray(task.answers(task.read(teacher(sized), sized.shape[-1])).cpu().numpy())
 
     values, answers = each_image(
         *(teacher, data.validation, resolution),

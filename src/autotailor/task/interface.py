@@ -85,13 +85,17 @@ class Asked:
 
 
 class Task(ABC):
-    """One kind of task. It keeps no state, and one object of it serves all threads.
+    """One kind of task. It does not change, and one object of it serves all threads.
+
+    Args:
+        told: what the configuration tells it beside its name; "" for most tasks.
 
     Attributes:
         name: in the configuration (``data.task``).
         network: what a network for this task is called, with its article.
         reading: a sentence that says how outputs are read, the likeliest among them.
         target_axes: axes of the targets of a set of pictures, that of the pictures included.
+        has_boxes: whether targets are boxes.
         labelled: whether pictures can have targets of their own; else only the original network's answers are targets.
         score: what is reported.
         agreement: what is reported where pictures have no targets of their own; ``score.compares`` is set in it.
@@ -101,14 +105,25 @@ class Task(ABC):
     network: ClassVar[str]
     reading: ClassVar[str]
     target_axes: ClassVar[int]
+    has_boxes: ClassVar[bool] = False
     labelled: ClassVar[bool] = True
     score: ClassVar[Score]
     agreement: ClassVar[Score]
 
+    def __init__(self, told: str = "") -> None:
+        self.told = told
+
     @property
     def has_maps(self) -> bool:
         """Whether a target is a map with a class for each pixel."""
-        return self.target_axes == 3
+        return self.target_axes == 3 and not self.has_boxes
+
+    def check(self) -> None:  # noqa: B027  # most tasks are told nothing
+        """Raises TaskError where what it is told cannot be used."""
+
+    def read(self, outputs: Any, side: int) -> Any:
+        """What all methods but ``loss`` take as outputs, which are of images of some side in pixels; here the same."""
+        return outputs
 
     @abstractmethod
     def judge(self, outputs: Any, targets: torch.Tensor) -> Judgement:

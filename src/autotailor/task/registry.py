@@ -40,10 +40,11 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def find(name: str) -> Task:
-    """The task of a name; raises TaskError where there is none."""
-    if name not in names():
-        raise TaskError(f"data.task: unknown task {name!r}; known are {', '.join(names())}{meant(name, names())}")
-    return _KINDS[name]()
+    """The task of a name, behind which may stand what it is told (``Task``); raises TaskError where there is none."""
+    kind, _, told = name.partition(" ")
+    if kind not in names():
+        raise TaskError(f"data.task: unknown task {kind!r}; known are {', '.join(names())}{meant(kind, names())}")
+    return _KINDS[kind](told)
 
 
 def of(data: DataSplits | EvaluationSet) -> Task:
@@ -59,7 +60,8 @@ def of(data: DataSplits | EvaluationSet) -> Task:
     if isinstance(data, DataSplits):
         _check_labels(task, data.labelled)
     has_none = images.labels.ndim == 1 and bool((images.labels == UNKNOWN).all())
-    if images.labels.ndim != task.target_axes and not has_none:
+    strange = task.target_axes == 3 and (images.labels.dtype.kind == "f") != task.has_boxes
+    if (images.labels.ndim != task.target_axes or strange) and not has_none:
         raise TaskError(
             f"data.task is {task.name}, whose targets have {task.target_axes} axes, and the data have targets of shape "
             f"{list(images.labels.shape)}; name the task of these data, or the data of this task (data.kind)"
@@ -73,7 +75,7 @@ def of_section(section: Mapping[str, Any]) -> Task:
     Raises:
         TaskError: see ``find``, and the pictures have labels that the task cannot use.
     """
-    task = find(str(section.get("task", CLASSIFICATION)))
+    task = find(f"{section.get('task', CLASSIFICATION)} {section.get('decode', '')}".strip())
     _check_labels(task, has_labels(section))
     return task
 

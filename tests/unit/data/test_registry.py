@@ -23,17 +23,8 @@ CONF = Path(__file__).parents[3] / "conf" / "data"
 
 
 def test_all_datasets_are_found() -> None:
-    assert data.names() == (
-        "arrays",
-        "digits",
-        "folder",
-        "huggingface",
-        "masks",
-        "source",
-        "table",
-        "torchvision",
-        "webdataset",
-    )
+    pictures = ("coco", "digits", "folder", "huggingface", "masks", "source", "table", "torchvision", "webdataset")
+    assert data.names() == ("arrays", *pictures)
 
 
 def test_every_configured_dataset_is_known_and_its_parameters_are_accepted() -> None:

@@ -71,7 +71,8 @@ class Tour:
             batch, known = _Batch(self._module, images), put(targets, device_of(self._module))
             for number, (visit, prepared) in enumerate(zip(self._visits, self._prepared, strict=True)):
                 self._module.use(prepared).statistics = statistics[number]
-                found[number].append(task.judge(batch.logits(visit, prepared), known))
+                outputs = task.read(batch.logits(visit, prepared), resolution_of(prepared.subnet) or images.shape[-1])
+                found[number].append(task.judge(outputs, known))
         return [outcome(parts) for parts in found]
 
 

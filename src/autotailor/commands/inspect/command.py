@@ -49,7 +49,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="where to put BatchNorm back that was folded into the weights of a file: where the file records the "
         "folding, behind every convolution with a bias, or nowhere",
     )
-    parser.add_argument("--output", metavar="NAME", help="one output to keep, where the network returns several")
+    parser.add_argument(
+        "--output",
+        type=lambda given: given.split(",") if "," in given else given,
+        metavar="NAME",
+        help="the output to keep, where the network returns several; or names of several with commas between them",
+    )
     weights = parser.add_mutually_exclusive_group()
     weights.add_argument(
         "--weights", type=given_path, metavar="FILE", help="a checkpoint (.pt, .safetensors) of the source"
@@ -61,9 +66,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--data",
         type=given_path,
         metavar="PATH",
-        help="your pictures: a folder with one folder per class, or with images/ and masks/, or without folders where "
-        "they have no labels; or a .csv file that names each picture (file) with 0 or 1 for each label; or signals: an "
-        ".npz file or a folder of .npy files: checks them, and adds them to --yaml",
+        help="your pictures: a folder with one folder per class, or with images/ and masks/, or with COCO files of "
+        "boxes, or without folders where they have no labels; or a .csv file that names each picture (file) with 0 or "
+        "1 for each label, or a COCO file; or signals: an .npz file or a folder of .npy files: checks them, and adds "
+        "them to --yaml",
     )
     for name, what in (("--mean", "mean"), ("--std", "standard deviation")):
         parser.add_argument(
@@ -210,7 +216,8 @@ def _compile(
 
     source: Any = options.source
     makes_head = not source.endswith(".onnx") and (options.weights is not None or options.random_weights)
-    num_classes = len(own.classes) if own is not None and own.labels and makes_head and not own.masks else None
+    makes_head = makes_head and own is not None and own.kind in ("folder", "table") and own.labels
+    num_classes = len(own.classes) if own is not None and makes_head else None
     if options.resolution is not None and options.resolution < 1:
         raise InspectionError(f"--resolution {options.resolution}: give a side of at least 1 pixel")
     if options.random_weights:

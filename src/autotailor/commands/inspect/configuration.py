@@ -92,7 +92,7 @@ def _origin(net: SuperNet, options: argparse.Namespace) -> str:
         "--weights": options.weights,
         "--resolution": options.resolution,
         "--batch-norm": None if options.batch_norm == "auto" else options.batch_norm,
-        "--output": options.output,
+        "--output": ",".join(options.output) if isinstance(options.output, list) else options.output,
         "--mean": options.mean,
         "--std": options.std,
     }

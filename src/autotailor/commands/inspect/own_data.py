@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotailor.agreement import BYTE, AgreementError, mismatch
+from autotailor.data.datasets.coco import Coco, CocoConfig, find_files
 from autotailor.data.datasets.folder import Folder, FolderConfig
 from autotailor.data.datasets.masks import Masks, MasksConfig, is_masked
 from autotailor.data.datasets.table import Table, TableConfig
@@ -23,6 +24,7 @@ MOST_WORKERS = 8
 LISTED = 24  # classes
 RARE = 5  # times as many pictures that another class has, from which on a class is said to be rare
 IMAGENET_CROP = 0.875
+DECODERS, WRITTEN = "autotailor.task.decoders", "mine:decode"
 Triple = tuple[float, float, float]
 
 
@@ -53,8 +55,10 @@ class OwnData:
         layout: the pictures by part.
         labels: whether the pictures lie in folders of classes, or their labels stand in a table or are masks.
         table: name of the table in the folder; "" where there is none.
-        columns: labels of the table, or classes of the masks.
+        columns: labels of the table, or classes of the masks or boxes.
         masks: whether each picture has a mask.
+        files: the COCO file of each part, where pictures have boxes.
+        decode: a decoder that takes outputs of the network's shapes.
         task: that the configuration names; "" where it is that of the dataset.
     """
 
@@ -66,6 +70,8 @@ class OwnData:
     columns: tuple[str, ...] = ()
     task: str = ""
     masks: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
+    decode: str = ""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -75,7 +81,7 @@ class OwnData:
     @property
     def kind(self) -> str:
         """The dataset that reads the pictures."""
-        return "masks" if self.masks else "table" if self.table else "folder"
+        return "coco" if self.files else "masks" if self.masks else "table" if self.table else "folder"
 
     def for_network(
         self, source: str, outputs: int, returned: Sequence[str], shapes: Sequence[tuple[int, ...]]
@@ -101,6 +107,8 @@ class OwnData:
                     f"model.output (inspect: --output)"
                 )
             return self
+        if self.files:
+            return replace(self, decode=_decoder(shapes, len(self.classes)))
         if self.labels and not outputs:
             from autotailor.compiler.sources.outputs import no_classes
 
@@ -117,6 +125,8 @@ class OwnData:
         self._read(32).verify()
 
     def _read(self, resolution: int) -> Folder:
+        if self.files:
+            return Coco(_coco_config(self.folder, self.name, self.files, resolution))
         if self.masks:
             return Masks(MasksConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder)))
         if self.table:
@@ -130,7 +140,7 @@ class OwnData:
     def summary(self, transparent: Sequence[str] = ()) -> list[str]:
         """Lines that describe the pictures and the classes, with comments on transparent pictures."""
         what = f"{len(self.classes)} {'labels' if self.table else 'classes'}" if self.labels else "without labels"
-        what = f"each has a mask of {what}" if self.masks else what
+        what = f"each has a mask of {what}" if self.masks else f"with boxes of {what}" if self.files else what
         lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {what}."]
         comments = (*class_lines(self), *self.rare_lines(), *transparent)
         return [*lines, *(line.removeprefix("# ") for line in comments)]
@@ -164,7 +174,8 @@ class OwnData:
 def read_own_data(path: Path) -> OwnData:
     """Lists the pictures of a folder, or of a table with their labels (``data.datasets.table``).
 
-    Pictures that lie in a folder without class folders have no labels. Folders ``images`` and ``masks`` hold pictures
+    Pictures that lie in a folder without class folders have no labels. COCO's JSON files hold boxes
+    (``data.datasets.coco``). Folders ``images`` and ``masks`` hold pictures
     with the class of each pixel (``data.datasets.masks``).
 
     Raises:
@@ -172,14 +183,34 @@ def read_own_data(path: Path) -> OwnData:
     """
     if path.suffix.lower() == ".csv":
         return _read_table(path)
-    folder = path
+    is_file = path.suffix.lower() == ".json"
+    folder = path.parent if is_file else path
     name = _named(folder)
+    if files := {"train": path.name} if is_file else find_files(folder.expanduser()):
+        boxes = Coco(_coco_config(folder, name, files, 32))
+        return OwnData(folder, name, boxes.layout(), columns=boxes.classes() or (), files=files)
     if is_masked(folder.expanduser()):
         masks = Masks(MasksConfig(name=name, resolution=32, root=str(folder)))
         return OwnData(folder, name, masks.layout(), columns=masks.classes() or (), masks=True)
     labels = not (folder.expanduser().is_dir() and is_flat(folder.expanduser()))
     config = FolderConfig(name=name, resolution=32, root=str(folder), labels=labels)
     return OwnData(folder, name, Folder(config).layout(), labels)
+
+
+def _coco_config(folder: Path, name: str, files: Mapping[str, str], resolution: int) -> CocoConfig:
+    return CocoConfig(name=name, resolution=resolution, root=str(folder), **{"train": "", **files})  # type: ignore[arg-type]
+
+
+def _decoder(shapes: Sequence[tuple[int, ...]], classes: int) -> str:
+    """The decoder of this package that takes outputs of some shapes; a placeholder where there is none."""
+    axes = [shape[1:] for shape in shapes]
+    if [len(each) for each in axes] in ([3, 3], [3, 3, 3]) and [each[0] for each in axes[:2]] == [classes, 2]:
+        return f"{DECODERS}.centres:centres"
+    if len(axes) == 2 and all(len(each) == 2 for each in axes) and 4 in (axes[0][1], axes[1][1]):
+        return f"{DECODERS}.anchors:ssdlite320"
+    if len(axes[0]) == 2 and min(axes[0]) in (classes + 4, classes + 5):
+        return f"{DECODERS}.yolo:yolo"
+    return WRITTEN
 
 
 def _read_table(path: Path) -> OwnData:
@@ -269,7 +300,7 @@ def data_lines(
         is_assumed: whether this side is only the usual one, since nobody has named the network's.
     """
     small = measured.side <= resolution
-    crop = 1.0 if own.masks else crop_of(prepared, measured, resolution)
+    crop = 0 if own.files else 1.0 if own.masks else crop_of(prepared, measured, resolution)
     side = f"{resolution} is assumed: --resolution names the network's" if is_assumed else "the network's"
     rows: list[tuple[str, Any, str]] = [
         ("name", quoted(own.name), ""),
@@ -277,12 +308,16 @@ def data_lines(
         ("resolution", "${model.resolution}", side),
         ("mean", list(prepared.mean), "of pixels between 0 and 1"),
         ("std", list(prepared.std), ""),
-        ("crop", crop, "in evaluation the shorter side is scaled to resolution / crop"),
+        ("crop", crop, "in evaluation the shorter side is scaled to resolution / crop; 0 stretches whole pictures"),
         ("scale", [0.5, 1.0] if small else [0.35, 1.0], "area of the training crops"),
         ("flip", True, "false where left and right differ, as in writing"),
         ("interpolation", prepared.interpolation or "bilinear", ""),
         ("workers", min(MOST_WORKERS, cores()), "processes or threads that open pictures"),
     ]
+    if own.files:
+        found = "chosen by the outputs' shapes: look whether it is right"
+        said = "write this function: it makes boxes of the outputs" if own.decode == WRITTEN else found
+        rows[2:2] = [*((part, quoted(file), "") for part, file in own.files.items()), ("decode", own.decode, said)]
     if own.table:
         rows.insert(2, ("table", quoted(own.table), "one row for each picture, one column for each label"))
     if not own.labels:
@@ -312,6 +347,7 @@ def class_lines(own: OwnData) -> list[str]:
     order = "outputs are the folders' names in sorted order"
     if own.columns:
         order = "map has the classes of the masks" if own.masks else "outputs are the table's columns in their order"
+        order = "boxes have the categories in the order of their ids" if own.files else order
     lines = [f"# The network's {order}:"]
     for piece in shown:
         if len(lines) == 1 or len(lines[-1]) + len(piece) > 96:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 KEY = "model.output"
+Output = str | int | Sequence[str | int]
+"""The name of an output, or its position in a tuple; or those of several."""
 
 
 def no_classes(outputs: Sequence[str]) -> str:
@@ -28,32 +30,47 @@ def no_classes(outputs: Sequence[str]) -> str:
     )
 
 
-def take_output(network: nn.Module, output: str | int) -> nn.Module:
-    """Lets a module return one of its outputs only; changes the module, and returns it.
+def take_output(network: nn.Module, output: Output) -> nn.Module:
+    """Lets a module return some of its outputs only; changes the module, and returns it.
 
     Args:
         network: returns a mapping, a dataclass, a named tuple, a tuple or a list of tensors.
-        output: name of the output; of tuples and lists the position, from 0.
+        output: name of the output, or names of several; of tuples and lists the position, from 0.
     """
-    network.register_forward_hook(lambda module, _, returned: _picked(module, returned, str(output)))
+    network.register_forward_hook(lambda module, _, returned: _picked(module, returned, output))
     return network
 
 
-def keep_output(model: ir.Model, output: str | int) -> None:
-    """Removes all outputs of an ONNX model but one, and what they alone need.
+def keep_output(model: ir.Model, output: Output) -> None:
+    """Lets an ONNX model return the tensors that are named only, and removes what these do not need.
+
+    Args:
+        model: changed in place.
+        output: name of an output, or of a tensor within the graph, behind which it is then cut; or names of several.
 
     Raises:
-        GraphError: the model has no output of this name.
+        GraphError: the model has no tensor of a name.
     """
-    from onnx_ir.passes.common import RemoveUnusedNodesPass
+    from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
-    chosen = [value for value in model.graph.outputs if value.name == str(output)]
-    if not chosen:
-        names = ", ".join(str(value.name) for value in model.graph.outputs)
-        raise GraphError(f"graph {model.graph.name}: it has no output {output}; set {KEY} to one of {names}")
-    model.graph.outputs.clear()
-    model.graph.outputs.extend(chosen)
+    names, graph = [str(each) for each in _several(output)], model.graph
+    inner = {str(value.name): value for node in graph for value in node.outputs}
+    known = inner | {str(value.name): value for value in graph.outputs}
+    for name in names:
+        if name not in known:
+            raise GraphError(
+                f"graph {graph.name}: it has no output {name}; set {KEY} to one of "
+                f"{', '.join(str(value.name) for value in graph.outputs)}, or to tensors within the graph"
+            )
+    graph.outputs.clear()
+    graph.outputs.extend(known[name] for name in names)
     RemoveUnusedNodesPass()(model)
+    if any(value.dtype is None for value in graph.outputs):
+        ShapeInferencePass()(model)
+
+
+def _several(output: Output) -> Sequence[str | int]:
+    return [output] if isinstance(output, str | int) else output
 
 
 def name_outputs(network: nn.Module, model: ir.Model, image: torch.Tensor) -> None:
@@ -88,10 +105,12 @@ def flat(returned: Any, prefix: str = "") -> dict[str, torch.Tensor]:
     return found
 
 
-def _picked(network: nn.Module, returned: Any, output: str) -> Any:
+def _picked(network: nn.Module, returned: Any, output: Output) -> Any:
     if isinstance(returned, torch.Tensor) and network.training:
         return returned  # some networks return their logits alone in training
-    found = _named(returned)
+    if not isinstance(output, str | int):
+        return {str(each): _picked(network, returned, each) for each in output}
+    found, output = _named(returned), str(output)
     if output not in found:
         said = f"returns {_listed(found)}, and no" if found else "returns one tensor, and no output called"
         remedy = f"set {KEY} to one of these" if found else f"remove {KEY}"

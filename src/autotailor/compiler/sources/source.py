@@ -16,7 +16,7 @@ from autotailor.compiler.sources.checkpoints import fit, read_checkpoint
 from autotailor.compiler.sources.export import export_module
 from autotailor.compiler.sources.network import check_own_head, create_network
 from autotailor.compiler.sources.onnx_file import check_model, read_model
-from autotailor.compiler.sources.outputs import keep_output, take_output
+from autotailor.compiler.sources.outputs import Output, keep_output, take_output
 from autotailor.ir.errors import GraphError
 
 Source = str | Path | nn.Module | onnx.ModelProto
@@ -28,7 +28,7 @@ def read_source(
     resolution: int | None = None,
     weights: str | Path | None = None,
     num_classes: int | None = None,
-    output: str | int | None = None,
+    output: Output | None = None,
 ) -> tuple[ir.Model, nn.Module | None]:
     """The network as an ONNX model, with BatchNorm where the source has it, and the module that was exported, if any.
 
@@ -37,7 +37,7 @@ def read_source(
         resolution: side of the images (pixels) for which a PyTorch network is exported.
         weights: a checkpoint to load.
         num_classes: number of classes with which ``timm:NAME`` or ``module:factory`` is made; None takes its default.
-        output: name of one of several outputs; of a tuple the position. None takes all.
+        output: name of one of several outputs, or a list of names; of a tuple the position. None takes all.
 
     Raises:
         GraphError: the source does not exist or cannot be read; the message says what was expected.
@@ -61,7 +61,7 @@ def read_source(
     return export_module(network, resolution), network
 
 
-def _prepared(model: ir.Model, weights: str | Path | None, output: str | int | None) -> ir.Model:
+def _prepared(model: ir.Model, weights: str | Path | None, output: Output | None) -> ir.Model:
     """A model of a file with the weights of a checkpoint, and with one output, where these are named."""
     if output is not None:
         keep_output(model, output)

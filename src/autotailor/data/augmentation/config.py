@@ -47,7 +47,7 @@ class AugmentationConfig(Section, of="augmentation", error=DataError):
         return self.mixup > 0 or self.cutmix > 0
 
     def check_maps(self, where: str = "") -> None:
-        """Raises DataError where pictures would be turned and shifted without their masks.
+        """Raises DataError where pictures would be turned and shifted without their masks or boxes.
 
         Args:
             where: the section that holds this one, for the message.
@@ -55,6 +55,6 @@ class AugmentationConfig(Section, of="augmentation", error=DataError):
         name = f"{where}.{self.SECTION}" if where else self.SECTION
         if self.policy != "none":
             raise DataError(
-                f"{name}.policy: {self.policy} turns and shifts pictures, and not their masks; set it to none (crops, "
-                f"flips and {name}.erasing go with masks)"
+                f"{name}.policy: {self.policy} turns and shifts pictures, and not their masks or boxes; set it to none "
+                f"(crops, flips and {name}.erasing go with both)"
             )

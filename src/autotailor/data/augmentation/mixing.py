@@ -69,7 +69,7 @@ class Mixing:
 
 
 def mixing(data: DataSplits, config: AugmentationConfig, seed: int) -> Mixing | None:
-    """What mixes the batches of a training; None where the configuration mixes nothing, or labels are masks.
+    """What mixes the batches of a training; None where the configuration mixes nothing, or labels are masks or boxes.
 
     Args:
         data: the splits.

@@ -27,13 +27,14 @@ class PictureConfig(Section, of="data", error=DataError):
         resolution: side of the images in pixels.
         labels: whether the pictures have labels. Without them the original network teaches alone, and accuracy is
             agreement with it.
-        task: what is right (``autotailor.task.tasks``), ``classification``, ``multilabel``, ``segmentation`` or
-            ``outputs``.
+        task: what is right (``autotailor.task.tasks``), ``classification``, ``multilabel``, ``segmentation``,
+            ``detection`` or ``outputs``.
         seed: of order, augmentation and the division into training, validation and test.
         mean: subtracted from pixels between 0 and 1, for each channel. It is the mean that the network was trained
             with.
         std: what remains is divided by it, for each channel.
-        crop: in evaluation the shorter side is scaled to resolution / crop before the centre is cut out.
+        crop: in evaluation the shorter side is scaled to resolution / crop before the centre is cut out; 0 stretches
+            the whole picture to the square.
         scale: area of a training crop over that of the picture, from and to.
         flip: whether half of the training images are mirrored; false where left and right differ.
         interpolation: of every change of size, antialiased.
@@ -43,9 +44,9 @@ class PictureConfig(Section, of="data", error=DataError):
         memory_gib: validation and test, opened and cropped (150,528 bytes for an image of 224 pixels), and training
             pictures, opened and reduced to what their crops need, are each kept in memory up to this size.
         cache: folder of the file that keeps a larger set while a rule runs, and of what rules have made of pictures
-            (``folder``, ``table``, ``masks``), which later rules read in place of the pictures; empty opens pictures in
-            each evaluation.
-        kind: which dataset reads the section, ``folder``, ``table``, ``masks``, ``source``, ``huggingface``,
+            (``folder``, ``table``, ``masks``, ``coco``), which later rules read in place of the pictures; empty opens
+            pictures in each evaluation.
+        kind: which dataset reads the section, ``folder``, ``table``, ``masks``, ``coco``, ``source``, ``huggingface``,
             ``webdataset``, ``torchvision`` or ``digits``, where ``name`` is another one.
     """
 
@@ -56,7 +57,7 @@ class PictureConfig(Section, of="data", error=DataError):
     seed: Natural = 0
     mean: Annotated[tuple[Number, Number, Number], Told("three numbers")] = (0.485, 0.456, 0.406)
     std: Annotated[tuple[AboveZero, AboveZero, AboveZero], Told("three numbers above 0")] = (0.229, 0.224, 0.225)
-    crop: Part = 0.875
+    crop: Annotated[float, Bound(ge=0, le=1)] = 0.875
     scale: Crop = (0.35, 1.0)
     flip: Flag = True
     interpolation: Annotated[str, OneOf(*INTERPOLATIONS)] = "bilinear"
@@ -65,3 +66,8 @@ class PictureConfig(Section, of="data", error=DataError):
     memory_gib: NotNegative = 1.0
     cache: str = ""
     kind: str = field(default="", repr=False, compare=False)
+
+    @property
+    def judge(self) -> str:
+        """The task, with what its configuration tells it (``task.registry.find``)."""
+        return self.task

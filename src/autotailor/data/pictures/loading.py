@@ -22,14 +22,13 @@ class Opened:
 
     Attributes:
         open: from a number to an RGB PIL image; several processes or threads call it at once.
-        labels: of the pictures, ``[n]``, or 0 or 1 for each class, ``[n, classes]``; ``UNKNOWN`` where pictures have
-            none.
+        labels: as of ``Pictures``.
         contents: a text for each picture; pictures with equal texts are the same picture.
         masks: as of ``Pictures``; labels are then ``UNKNOWN``.
     """
 
     open: Callable[[int], Any]
-    labels: npt.NDArray[np.int64]
+    labels: npt.NDArray[Any]
     contents: Sequence[str]
     masks: Callable[[int], Any] | None = None
 
@@ -59,7 +58,7 @@ def divided(config: DividedConfig, classes: Sequence[str], parts: Mapping[str, O
     return splits(config, len(classes), train, validation, test)
 
 
-def _home(labels: npt.NDArray[np.int64]) -> list[int]:
+def _home(labels: npt.NDArray[Any]) -> list[int]:
     """The class of each picture by which pictures are divided; ``UNKNOWN`` where pictures may have several."""
     return labels.tolist() if labels.ndim == 1 else [UNKNOWN] * len(labels)
 

@@ -43,7 +43,8 @@ class Pictures:
 
     Attributes:
         open: from a number to an RGB PIL image.
-        labels: ``[n]``, or 0 or 1 for each class, ``[n, classes]``; ``UNKNOWN`` where a picture has none.
+        labels: ``[n]``, or 0 or 1 for each class, ``[n, classes]``; ``UNKNOWN`` where a picture has none. Of pictures
+            with boxes ``[n, boxes, 6]``, see ``labels.BOX``.
         groups: ``[n]``; pictures whose files are known to be equal have the same group.
         masks: from a number to the class of each pixel of a picture, a PIL image of mode L as large as the picture;
             None where labels are no maps.
@@ -77,7 +78,8 @@ class _Part:
 class _Items(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
     """Training pictures by (epoch, position in the epoch, number of the picture), as ``training_image`` makes them.
 
-    Where they have masks, the label of a picture is its mask, cropped and flipped as the picture is.
+    Where they have masks or boxes, the label of a picture is its mask or are its boxes, cropped and flipped as the
+    picture is.
     """
 
     def __init__(self, config: PictureConfig, pictures: Pictures, policy: Policy | None) -> None:
@@ -86,10 +88,14 @@ class _Items(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
 
     def __getitem__(self, key: tuple[int, int, int]) -> tuple[torch.Tensor, int | torch.Tensor]:
         epoch, position, number = key
-        image, *masks = _training(self._config, [each(number) for each in self._opened], epoch, position, self._policy)
-        if masks:
-            return image, masks[0]
-        label = self._labels[number]
+        opened, label = [each(number) for each in self._opened], self._labels[number]
+        if label.ndim == 2:
+            opened.append(_placed(label, opened[0].size))
+        image, *places = _training(self._config, opened, epoch, position, self._policy)
+        if label.ndim == 2:
+            return image, _kept(places[0], label)
+        if places:
+            return image, places[0]
         return image, torch.from_numpy(label).float() if label.ndim else int(label)
 
 
@@ -106,17 +112,43 @@ def training_image(
 def _training(
     config: PictureConfig, opened: Sequence[Any], epoch: int, position: int, policy: Policy | None
 ) -> list[torch.Tensor]:
-    """A training image and, where the picture comes with its mask, the class of each pixel, uint8 ``[R, R]``."""
+    """A training image and, where the picture comes with its mask, the class of each pixel, uint8 ``[R, R]``.
+
+    Boxes that come with a picture return as shares of the image's sides ``[boxes, 4]``.
+    """
     from torchvision.transforms.v2 import functional
 
     random = np.random.default_rng([config.seed, AUGMENT, epoch, position])
-    cropped, *masks = _cropped(config, opened, random)
+    cropped, *places = _cropped(config, opened, random)
 
     def normalise(picture: Any) -> torch.Tensor:
         return _normalised(config, _scaled(functional.pil_to_tensor(picture)))
 
     image = normalise(cropped) if policy is None else policy(cropped, normalise, epoch, position)
-    return [image, *(functional.pil_to_tensor(mask)[0] for mask in masks)]
+    return [
+        image,
+        *(
+            each / config.resolution if isinstance(each, torch.Tensor) else functional.pil_to_tensor(each)[0]
+            for each in places
+        ),
+    ]
+
+
+def _placed(label: npt.NDArray[Any], size: tuple[int, int]) -> torch.Tensor:
+    """The boxes of a picture of some width and height, in pixels, as torchvision's transforms know them."""
+    from torchvision.tv_tensors import BoundingBoxes, BoundingBoxFormat
+
+    edges = torch.from_numpy(label[:, :4]) * torch.tensor([*size, *size])
+    return BoundingBoxes(edges, format=BoundingBoxFormat.XYXY, canvas_size=size[::-1])  # type: ignore[call-overload, no-any-return]
+
+
+def _kept(edges: torch.Tensor, label: npt.NDArray[Any]) -> torch.Tensor:
+    """The boxes of a training image; those outside the crop, and crowds, have no class."""
+    found = torch.from_numpy(label).clone()
+    found[:, :4] = edges.clamp(0, 1)
+    is_gone = (found[:, 2:4] - found[:, :2] <= 0).any(1) | (found[:, 5] > 0)
+    found[is_gone, 4] = UNKNOWN
+    return found
 
 
 class _Centres(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
@@ -149,13 +181,14 @@ def _centre(config: PictureConfig, image: Any, interpolation: str) -> torch.Tens
     from torchvision.transforms.v2 import functional
 
     how = functional.InterpolationMode(interpolation)
-    small = functional.resize(image, [round(config.resolution / config.crop)], how, antialias=True)
+    size = [round(config.resolution / config.crop)] if config.crop else [config.resolution] * 2
+    small = functional.resize(image, size, how, antialias=True)
     pixels: torch.Tensor = functional.pil_to_tensor(functional.center_crop(small, [config.resolution] * 2))
     return pixels
 
 
 def _cropped(config: PictureConfig, opened: Sequence[Any], random: np.random.Generator) -> list[Any]:
-    """A PIL image of R times R pixels, cropped and flipped as for training, and its mask, if there is one, likewise.
+    """A PIL image of R times R pixels, cropped and flipped as for training, and its mask or boxes, if any, likewise.
 
     A mask is a PIL image, too, of which a change of size takes the nearest pixel: torchvision's ``tv_tensors.Mask``
     takes the one at the corner, half a pixel of the result away from the picture.
@@ -240,7 +273,7 @@ class PictureSet(EvaluationSet):
 
     def __init__(self, config: PictureConfig, pictures: Pictures) -> None:
         self.config, self.pictures = config, pictures
-        self.groups, self.labels, self.task = pictures.groups, pictures.labels, config.task
+        self.groups, self.labels, self.task = pictures.groups, pictures.labels, config.judge
         self._kept: TensorEvaluationSet | None = None
         self._can_keep = True
         self._opening = threading.Lock()

@@ -113,7 +113,10 @@ class Beginning:
         device, resolution, task = device_of(student), self._resolutions[number], of(self._images)
         with deterministic(self._config.threads, device):
             found = [
-                task.judge(student(as_input(images, device, resolution)), put(targets, device))
+                task.judge(
+                    task.read(student(as_input(images, device, resolution)), resolution or images.shape[-1]),
+                    put(targets, device),
+                )
                 for images, targets in self._images.batches(self._config.batch_size)
             ]
         return outcome(found)

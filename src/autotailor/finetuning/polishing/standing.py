@@ -77,8 +77,9 @@ class Jury:
         device, found, apart = device_of(network), list[torch.Tensor](), 0.0
         wanted = self._taught()
         for number, (images, targets) in enumerate(self._images.batches(BATCH)):
-            outputs, known = forward(network, as_input(images, device, resolution), "fp32"), put(targets, device)
-            found.append(self._task.judge(outputs, known).values.cpu())
+            sized, known = as_input(images, device, resolution), put(targets, device)
+            outputs = forward(network, sized, "fp32")
+            found.append(self._task.judge(self._task.read(outputs, sized.shape[-1]), known).values.cpu())
             if wanted:
                 soft = self._task.loss(outputs, known, wanted[number], self._lesson)
                 apart += float(soft) * len(images)

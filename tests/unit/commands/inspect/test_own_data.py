@@ -13,6 +13,7 @@ import yaml
 from PIL import Image
 
 import autotailor
+import boxed
 import masked
 import networks
 from autotailor import config, data, task
@@ -368,3 +369,28 @@ def test_masks_are_recognised_and_need_a_map_of_their_classes(tmp_path: Path) ->
     lines = data_lines(own, Preprocessing((0.5,) * 3, (0.25,) * 3, "given"), own.statistics(32, "sizes"), 32)
     section = yaml.safe_load("\n".join(lines))["data"]
     assert (section["root"], section["crop"], "table" in section) == (str(root), 1.0, False)
+
+
+def test_boxes_are_recognised_and_their_decoder_is_proposed_by_the_outputs_shapes(tmp_path: Path) -> None:
+    root = boxed.write_notes(tmp_path / "notes", 12)
+    names = tuple(name for _, name in boxed.DIGITS.values())
+    for path in (root, root / "boxes.json"):
+        own = read_own_data(path)
+        assert (own.kind, own.classes, own.files) == ("coco", names, {"train": "boxes.json"})
+    assert own.summary()[0].endswith("12 pictures, all of them readable; with boxes of 3 classes.")
+    shapes = {
+        "autotailor.task.decoders.centres:centres": ((1, 3, 16, 16), (1, 2, 16, 16), (1, 2, 16, 16)),
+        "autotailor.task.decoders.anchors:ssdlite320": ((1, 3234, 4), (1, 3234, 4)),
+        "autotailor.task.decoders.yolo:yolo": ((1, 7, 84),),
+        "mine:decode": ((1, 9, 84),),
+    }
+    for decode, axes in shapes.items():
+        assert own.for_network("mine.onnx", 0, ("x",) * len(axes), axes).decode == decode
+    own = own.for_network("mine.onnx", 0, ("x",), ((1, 84, 8),))
+    lines = data_lines(own, Preprocessing((0.5,) * 3, (0.25,) * 3, "given"), own.statistics(32, "sizes"), 32)
+    section = yaml.safe_load("\n".join(lines))["data"]
+    assert (section["train"], section["decode"], section["crop"]) == (
+        "boxes.json",
+        "autotailor.task.decoders.yolo:yolo",
+        0,
+    )
