@@ -1,0 +1,57 @@
+"""``inspect --data`` for signals: what it writes, and what does not fit a network."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from autotailor.agreement import AgreementError
+from autotailor.commands.inspect.own_signals import OwnSignals, is_signals, read_own_signals
+
+IMAGE = (1, 6, 1, 20)
+
+
+def written(path: Path, turned: bool = False, labels: bool = True) -> OwnSignals:
+    x = np.random.default_rng(0).normal(size=(60, 6, 20)).astype(np.float32)
+    y = {"y": np.array(["down", "up", "wide"])[np.arange(60) % 3]} if labels else {}
+    np.savez(path, x=x.transpose(0, 2, 1) if turned else x, **y)
+    return read_own_signals(path, [0.0] * 6, [1.0] * 6)
+
+
+def section(own: OwnSignals) -> dict[str, object]:
+    found: dict[str, object] = yaml.safe_load("\n".join(own.lines()))["data"]
+    return found
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["first", "last"])
+def test_the_layout_is_that_with_which_signals_fit_the_network(turned: bool, tmp_path: Path) -> None:
+    own = written(tmp_path / "my windows.npz", turned).for_network("mine.onnx", 3, ["y"], [IMAGE])
+    found = section(own)
+    assert found["layout"] == ("last" if turned else "first")
+    assert found["name"] == "my_windows"
+    assert found["mean"] == [0.0] * 6
+    assert "0 down" in "\n".join(own.lines())
+    assert "train 48, val 6, test 6 signals, each [" in own.summary()[0]
+
+
+def test_signals_without_labels_are_taught_by_the_network(tmp_path: Path) -> None:
+    own = written(tmp_path / "a.npz", labels=False).for_network("mine.onnx", 3, ["y"], [IMAGE])
+    assert section(own)["labels"] is False
+
+
+def test_what_does_not_fit_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    own = written(tmp_path / "a.npz")
+    with pytest.raises(
+        AgreementError, match=r"takes \[1, 6, 1, 64\], the signals .* have the shape \[6, 20\]: cut them"
+    ):
+        own.for_network("mine.onnx", 3, ["y"], [(1, 6, 1, 64)])
+    with pytest.raises(AgreementError, match=r"has 4 outputs, the data .* have 3 classes"):
+        own.for_network("mine.onnx", 4, ["y"], [IMAGE])
+
+
+def test_archives_and_folders_of_arrays_are_signals(tmp_path: Path) -> None:
+    assert is_signals(tmp_path / "a.npz")
+    assert not is_signals(tmp_path)
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    assert is_signals(tmp_path)
