@@ -1,4 +1,4 @@
-"""Runtimes: what executes networks on a device. A new runtime is a module, and a function here with its registration.
+"""Runtimes: what executes networks on a device. A new runtime is a folder, and a function here with its registration.
 
 Each function imports the runtime that it makes, because the runtimes' libraries load slowly and a run needs only one.
 """
