@@ -80,7 +80,7 @@ def test_what_a_function_of_the_user_or_a_runtime_reads_may_be_infinite(composed
         ("thread", 1, "the configuration: unknown keys ['thread']; known are ['accelerator', "),
         ("model.sauce", "a", "model: unknown keys ['sauce']; known are ['batch_norm', "),
         ("model.sourc", "a", "Did you mean 'source'?"),
-        ("model.output", -1, "model.output: expected a name, a position from 0, or null, not -1"),
+        ("model.output", -1, "model.output: expected a name, a position from 0, a list of them, or null, not -1"),
         ("model.batch_norm", "kept", "model.batch_norm: unknown batch_norm 'kept'; known are auto, reinsert, keep"),
         ("model.pretrain.lr", 0, "model.pretrain.lr: expected a rate above 0"),
         ("finetune.augmentation.erasing", 2, "finetune.augmentation.erasing: expected a number >= 0 and <= 1, not 2"),

@@ -138,7 +138,7 @@ CALLS = (
 
 def test_a_publisher_that_is_killed_behind_every_call_leaves_no_doubles(store: Store, tmp_path: Path) -> None:
     with tracking.child(tmp_path, RUN, {"rule": "measure"}, {}) as run:
-        run.dataset(tracking.Dataset("digits", "test", "content", 100, 10, 24))
+        run.dataset(tracking.Dataset("digits", "test", "content", 100, 10, (3, 24, 24)))
         run.model(exported(tmp_path / "export", accuracy=90.0))
 
     def kill_behind(call: Callable[..., object]) -> Callable[..., None]:

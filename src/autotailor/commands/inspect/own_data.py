@@ -308,7 +308,7 @@ def data_lines(
         ("resolution", "${model.resolution}", side),
         ("mean", list(prepared.mean), "of pixels between 0 and 1"),
         ("std", list(prepared.std), ""),
-        ("crop", crop, "in evaluation the shorter side is scaled to resolution / crop; 0 stretches whole pictures"),
+        ("crop", crop, "in evaluation the shorter side is scaled to resolution / crop; 0 stretches it"),
         ("scale", [0.5, 1.0] if small else [0.35, 1.0], "area of the training crops"),
         ("flip", True, "false where left and right differ, as in writing"),
         ("interpolation", prepared.interpolation or "bilinear", ""),

@@ -13,7 +13,7 @@ Signals are ``[n, channels, length]``, ``[n, channels, height, width]``, or ``[n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -71,6 +71,7 @@ class ArraysConfig(Section, of="data", error=DataError):
     std: tuple[AboveZero, ...] = ()
     shift: Natural = 0
     noise: NotNegative = 0.0
+    kind: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ class Arrays(Dataset):
 
     def load(self) -> DataSplits:
         """See Dataset."""
-        from autotailor.data.signals import Signals, SignalSet, SignalStream
+        from autotailor.data.files.signals import Signals, SignalSet, SignalStream
         from autotailor.data.splits import DataSplits
 
         config, parts = self._config, self._parts()

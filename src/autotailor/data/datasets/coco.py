@@ -177,7 +177,7 @@ class Coco(Folder):
         folder = self._folder(part, path, names[0])
         if missing := [str(folder / name) for name in names if not (folder / name).is_file()]:
             self._refuse(f"{len(missing):,} pictures of {path} are missing", missing)
-        boxes = self._boxes(path, document["annotations"], places, sizes, list(classes))
+        boxes = self._boxes(path, document["annotations"] if self._config.labels else [], places, sizes, list(classes))
         listing = Listing(folder, (), tuple(names), (UNKNOWN,) * len(names), ())
         return _Part(listing, sizes, boxes, classes)
 

@@ -159,7 +159,7 @@ def test_an_empty_class_folder_is_named(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"resolution": 2}, {"crop": 0}, {"std": [1, 1, 0]}, {"scale": [0.9, 0.1]}, {"workers": -1}, {"colour": True}],
+    [{"resolution": 2}, {"crop": -0.5}, {"std": [1, 1, 0]}, {"scale": [0.9, 0.1]}, {"workers": -1}, {"colour": True}],
     ids=str,
 )
 def test_parameters_out_of_range_are_refused_by_name(root: Path, change: dict[str, object]) -> None:

@@ -253,8 +253,8 @@ class Several(torch.nn.Module):
 
 
 def test_a_network_with_an_auxiliary_head_passes_the_check_before_training() -> None:
-    check_outputs(Several(), JUDGE, CLASSES, 8, "data notes")
+    check_outputs(Several(), JUDGE, CLASSES, (3, 8, 8), "data notes")
     with pytest.raises(TrainingError, match=r"Several gives \[2, 4, 4, 4\] for 2 images, expected a map \[2, 7,"):
-        check_outputs(Several(), JUDGE, 7, 8, "data notes")
+        check_outputs(Several(), JUDGE, 7, (3, 8, 8), "data notes")
     with pytest.raises(TrainingError, match="Several returns a tuple; expected one tensor of logits"):
-        check_outputs(Several(), task.find("classification"), CLASSES, 8, "data notes")
+        check_outputs(Several(), task.find("classification"), CLASSES, (3, 8, 8), "data notes")
