@@ -12,7 +12,7 @@ import autotailor
 from autotailor import config, data
 from autotailor.data.splits import DataSplits
 from autotailor.ir.supernet import SuperNet
-from autotailor.prediction import guessed
+from autotailor.task import of
 from evaluated.network import Network
 
 
@@ -49,4 +49,4 @@ class FinishedNetwork(Network):
     @property
     def chance(self) -> float:
         """Share of right answers that guessing has, as runs count it."""
-        return guessed(self.data.validation.labels)
+        return of(self.data.validation).chance(self.data.validation.labels)
