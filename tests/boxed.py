@@ -1,6 +1,6 @@
 """A person's detection: digits pasted on canvases, a COCO file with their boxes, and a small network trained on them.
 
-``network`` is the factory of that person's project: this file is copied there as a module of it.
+The network is exported to an ONNX file, which is what that person has.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from torch import nn
 from torchvision.ops import Conv2dNormActivation, sigmoid_focal_loss
+
+from masked import paper, pasted
 
 SIDE, STRIDE = 64, 4
 DIGITS = {3: (0, "zero"), 7: (1, "one"), 20: (7, "seven")}
@@ -37,21 +39,13 @@ def write_notes(folder: Path, count: int = 260, seed: int = 0) -> Path:
     (folder / "images").mkdir(parents=True)
     images, annotations = list[dict[str, Any]](), list[dict[str, Any]]()
     for number in range(count):
-        height, width = (int(side) for side in random.integers(64, 91, 2))
-        y, x = np.mgrid[:height, :width]
-        wave = np.sin(x / random.uniform(4, 12) + y / random.uniform(4, 12))[..., None]
-        pixels = random.uniform(130, 255, 3) + 15 * wave + random.normal(0, 12, (height, width, 3))
+        pixels = paper(random)
+        height, width = pixels.shape[:2]
         for _ in range(random.integers(0, 5)):
             category = int(random.choice(list(DIGITS)))
-            side = int(random.integers(18, 36))
-            row = rows[random.choice(np.flatnonzero(labels == DIGITS[category][0]))].reshape(8, 8) / 16 * 255
-            drawn = Image.fromarray(row.astype(np.uint8)).resize((side, side), Image.Resampling.BICUBIC)
-            alpha = np.asarray(drawn, dtype=np.float64) / 255
-            top, left = int(random.integers(height - side)), int(random.integers(width - side))
-            place = slice(top, top + side), slice(left, left + side)
-            pixels[place] = pixels[place] * (1 - alpha[..., None]) + random.uniform(0, 110, 3) * alpha[..., None]
+            (top, left), alpha = pasted(random, pixels, rows[labels == DIGITS[category][0]], 18, 36)
             down, right = np.nonzero(alpha > 0.3)
-            box = [left + right.min(), top + down.min(), np.ptp(right) + 1, np.ptp(down) + 1]
+            box = [left.start + right.min(), top.start + down.min(), np.ptp(right) + 1, np.ptp(down) + 1]
             annotations.append(
                 {"id": len(annotations) + 1, "image_id": 1000 + number, "category_id": category, "iscrowd": 0}
                 | {"bbox": [float(edge) for edge in box], "area": float(box[2] * box[3])}

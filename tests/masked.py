@@ -8,12 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from PIL import Image
 from sklearn.datasets import load_digits
 from torch import nn
 from torchvision.ops import Conv2dNormActivation
 
+Pixels = npt.NDArray[np.float64]
 SIDE = 64
 DIGITS = (0, 1, 7)
 CLASSES = ("paper", "zero", "one", "seven")
@@ -28,6 +30,29 @@ SECTION = {
 }
 
 
+def paper(random: np.random.Generator) -> Pixels:
+    """A blank picture ``[height, width, 3]``, whose sides are 64 to 90 pixels."""
+    height, width = (int(side) for side in random.integers(64, 91, 2))
+    y, x = np.mgrid[:height, :width]
+    wave = np.sin(x / random.uniform(4, 12) + y / random.uniform(4, 12))[..., None]
+    found: Pixels = random.uniform(130, 255, 3) + 15 * wave + random.normal(0, 12, (height, width, 3))
+    return found
+
+
+def pasted(
+    random: np.random.Generator, pixels: Pixels, rows: Pixels, least: int, most: int
+) -> tuple[tuple[slice, slice], Pixels]:
+    """Draws one of some digits on a picture, smaller than ``most`` pixels; returns where, and how much ink is there."""
+    side = int(random.integers(least, most))
+    row = rows[random.choice(len(rows))].reshape(8, 8) / 16 * 255
+    drawn = Image.fromarray(row.astype(np.uint8)).resize((side, side), Image.Resampling.BICUBIC)
+    alpha = np.asarray(drawn, dtype=np.float64) / 255
+    top, left = (int(random.integers(length - side)) for length in pixels.shape[:2])
+    place = slice(top, top + side), slice(left, left + side)
+    pixels[place] = pixels[place] * (1 - alpha[..., None]) + random.uniform(0, 110, 3) * alpha[..., None]
+    return place, alpha
+
+
 def write_notes(folder: Path, count: int = 260, seed: int = 0) -> Path:
     """Writes ``images``, ``masks`` and ``classes.txt``: sides of 64 to 90 pixels, one to three digits on each picture.
 
@@ -38,21 +63,11 @@ def write_notes(folder: Path, count: int = 260, seed: int = 0) -> Path:
     for name in ("images", "masks"):
         (folder / name).mkdir(parents=True)
     for number in range(count):
-        height, width = (int(side) for side in random.integers(64, 91, 2))
-        y, x = np.mgrid[:height, :width]
-        wave = np.sin(x / random.uniform(4, 12) + y / random.uniform(4, 12))[..., None]
-        pixels = random.uniform(130, 255, 3) + 15 * wave + random.normal(0, 12, (height, width, 3))
-        mask = np.zeros((height, width), np.uint8)
+        pixels = paper(random)
+        mask = np.zeros(pixels.shape[:2], np.uint8)
         for _ in range(random.integers(1, 4)):
             label = int(random.integers(len(DIGITS)))
-            side = int(random.integers(28, 45))
-            row = rows[random.choice(np.flatnonzero(labels == DIGITS[label]))].reshape(8, 8) / 16 * 255
-            drawn = Image.fromarray(row.astype(np.uint8)).resize((side, side), Image.Resampling.BICUBIC)
-            alpha = np.asarray(drawn, dtype=np.float64) / 255
-            top, left = int(random.integers(height - side)), int(random.integers(width - side))
-            place = slice(top, top + side), slice(left, left + side)
-            ink = random.uniform(0, 110, 3)
-            pixels[place] = pixels[place] * (1 - alpha[..., None]) + ink * alpha[..., None]
+            place, alpha = pasted(random, pixels, rows[labels == DIGITS[label]], 28, 45)
             mask[place] = np.where(alpha > 0.5, label + 1, np.where(alpha > 0.35, IGNORED, mask[place]))
         Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(folder / "images" / f"{number:03d}.jpg", quality=92)
         Image.fromarray(mask).save(folder / "masks" / f"{number:03d}.png")

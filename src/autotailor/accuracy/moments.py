@@ -101,7 +101,7 @@ def _rotated(net: SuperNet, calibrator: Calibrator, device: torch.device) -> Sup
     turned = net.rotated()
     if not turned.rotations:
         return net
-    images = list(calibrator.images_on(device))[:1]
+    images = calibrator.images_on(device)[:1]
     before, after = (
         answers(each.module(logits=True).eval().to(device), each.largest(), images) for each in (net, turned)
     )

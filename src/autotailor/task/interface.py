@@ -183,6 +183,27 @@ class Task(ABC):
             name: of the network.
         """
 
+    def no_better(self, asked: Asked, data: DataSplits, resolution: int, name: str, guess: str, check: str) -> str:
+        """``doubt`` of a network that is no better than chance by more than two standard errors; "" of others.
+
+        Args:
+            asked: see ``doubt``.
+            data: see ``doubt``.
+            resolution: see ``doubt``.
+            name: of the network, and of what is said of it: "NETWORK has SCORE".
+            guess: what has the score of chance.
+            check: what else may be wrong, up to "on" or "trained on", behind which the images are named.
+        """
+        chance = self.chance(data.validation.labels)
+        value, error = self.total(asked.values, data.validation.groups)
+        if value > 100.0 * chance + 2.0 * np.nan_to_num(error):
+            return ""
+        return (
+            f"{name} {value:.1f} % on the validation images of data {data.name}, and {guess} has {100.0 * chance:.1f} "
+            f"%; check that {check} {data.read(resolution)}, normalised by mean {list(data.mean)} and std "
+            f"{list(data.std)}"
+        )
+
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
         """What each picture adds to the score of a set: numbers ``[n]`` whose mean is the score; here the values.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
@@ -92,16 +92,18 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         AutoTailorError: the source, the space, the pictures or the options are invalid.
     """
+    from autotailor.commands.inspect.own_signals import OwnSignals
+
     section = None if options.space is None else read_space(options.space)
     device = None if options.device is None else _device(options)
     # A factory or a network of the user's may print, and with --yaml the output is a file that holds nothing else.
     with redirect_stdout(sys.stderr) if options.yaml else nullcontext():
         own = _own_data(options)
         net = _compile(options, section, own)
-        if (own is not None or options.yaml) and not _is_signals(own):
+        if (own is not None or options.yaml) and not isinstance(own, OwnSignals):
             _check_pictures(net, options.source)
         if own is not None:
-            shapes = [net.input_shape] if _is_signals(own) else net.output_shapes
+            shapes = [net.input_shape] if isinstance(own, OwnSignals) else net.output_shapes
             own = own.for_network(options.source, net.num_classes, net.graph.outputs, shapes)
         if options.yaml and device is not None:
             _check_runtime(net, device)
@@ -111,31 +113,18 @@ def run(options: argparse.Namespace) -> None:
             sys.stdout.reconfigure(encoding="utf-8")  # runs read the file so, whatever the terminal's encoding is
         print(configuration, end="")  # a file, whose paths are what they are
         return
+    from autotailor.commands.inspect.backgrounds import transparent_lines
     from autotailor.commands.inspect.tables import print_inspection
 
     print_inspection(net, proposed=section is None)
     if own is not None:
         own.verify()
-        say("\n".join(own.summary(_transparent(own, net, options))))
+        say("\n".join(own.summary([] if isinstance(own, OwnSignals) else transparent_lines(own, net, options))))
     if options.random_weights:
         say("Random weights: the structure is that of the trained network, but the accuracy is not.")
     if device is not None:
         _check_runtime(net, device)
         say(f"Device {device.name}: its runtime {device.runtime} can run every operator.")
-
-
-def _is_signals(own: OwnData | OwnSignals | None) -> TypeGuard[OwnSignals]:
-    """Whether the data are signals in arrays."""
-    return own is not None and own.kind == "arrays"
-
-
-def _transparent(own: OwnData | OwnSignals, net: SuperNet, options: argparse.Namespace) -> Sequence[str]:
-    """Comments on transparent pictures; signals have none."""
-    if _is_signals(own):
-        return ()
-    from autotailor.commands.inspect.backgrounds import transparent_lines
-
-    return transparent_lines(own, net, options)  # type: ignore[arg-type]
 
 
 def _check_pictures(net: SuperNet, source: str) -> None:

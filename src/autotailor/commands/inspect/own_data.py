@@ -175,8 +175,8 @@ def read_own_data(path: Path) -> OwnData:
     """Lists the pictures of a folder, or of a table with their labels (``data.datasets.table``).
 
     Pictures that lie in a folder without class folders have no labels. COCO's JSON files hold boxes
-    (``data.datasets.coco``). Folders ``images`` and ``masks`` hold pictures
-    with the class of each pixel (``data.datasets.masks``).
+    (``data.datasets.coco``). Folders ``images`` and ``masks`` hold pictures with the class of each pixel
+    (``data.datasets.masks``).
 
     Raises:
         DataError: the folder is missing, has no pictures, or has only one class; the file is no table of pictures.
@@ -185,7 +185,7 @@ def read_own_data(path: Path) -> OwnData:
         return _read_table(path)
     is_file = path.suffix.lower() == ".json"
     folder = path.parent if is_file else path
-    name = _named(folder)
+    name = named(folder)
     if files := {"train": path.name} if is_file else find_files(folder.expanduser()):
         boxes = Coco(_coco_config(folder, name, files, 32))
         return OwnData(folder, name, boxes.layout(), columns=boxes.classes() or (), files=files)
@@ -214,14 +214,14 @@ def _decoder(shapes: Sequence[tuple[int, ...]], classes: int) -> str:
 
 
 def _read_table(path: Path) -> OwnData:
-    folder, name = path.parent, _named(path.parent)
+    folder, name = path.parent, named(path.parent)
     table = Table(TableConfig(name=name, resolution=32, root=str(folder), table=path.name))
     return OwnData(folder, name, table.layout(), table=path.name, columns=table.classes() or ())
 
 
-def _named(folder: Path) -> str:
-    """A name for the data of a folder."""
-    return re.sub(r"\W+", "_", folder.expanduser().resolve().name).strip("_").lower() or "pictures"
+def named(path: Path, otherwise: str = "pictures") -> str:
+    """A name for the data of a folder or a file."""
+    return re.sub(r"\W+", "_", path.expanduser().resolve().name).strip("_").lower() or otherwise
 
 
 def is_of_timm(source: str) -> bool:
@@ -329,7 +329,7 @@ def data_lines(
         missing = "training, validation, test: drawn by the seed, equal files in one part"
         if "val" not in own.layout.parts:
             rows.insert(2, ("fractions", [0.8, 0.1, 0.1], missing))
-    lines = [_line(key, value, comment) for key, value, comment in rows]
+    lines = [line(key, value, comment) for key, value, comment in rows]
     place = next(i for i, row in enumerate(rows) if row[0] == "mean")
     lines.insert(place, f"  # mean and std: {prepared.origin}")
     counts = f"# {_parts(own.layout)}; the median of the shorter sides is {measured.side:g} pixels."
@@ -341,14 +341,19 @@ def class_lines(own: OwnData) -> list[str]:
     classes = own.classes
     if not classes:
         return ["# The pictures have no labels: what the network's outputs mean is not looked at."]
-    shown = [f"{number} {_printable(name)}" for number, name in enumerate(classes[:LISTED])]
-    if len(classes) > LISTED:
-        shown.append(f"... {len(classes) - 1} {_printable(classes[-1])}")
     order = "outputs are the folders' names in sorted order"
     if own.columns:
         order = "map has the classes of the masks" if own.masks else "outputs are the table's columns in their order"
         order = "boxes have the categories in the order of their ids" if own.files else order
-    lines = [f"# The network's {order}:"]
+    return numbered(f"# The network's {order}:", classes)
+
+
+def numbered(title: str, classes: Sequence[str]) -> list[str]:
+    """Comments that number classes from 0 on, below a title."""
+    lines = [title]
+    shown = [f"{number} {_printable(name)}" for number, name in enumerate(classes[:LISTED])]
+    if len(classes) > LISTED:
+        shown.append(f"... {len(classes) - 1} {_printable(classes[-1])}")
     for piece in shown:
         if len(lines) == 1 or len(lines[-1]) + len(piece) > 96:
             lines.append(f"#   {piece}")
@@ -376,7 +381,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _line(key: str, value: object, comment: str) -> str:
+def line(key: str, value: object, comment: str = "") -> str:
+    """One key of the data section, with a comment behind it."""
     if isinstance(value, Path):
         written = quoted(value)
     else:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotailor.agreement import AgreementError, mismatch
+from autotailor.commands.inspect.own_data import line, named, numbered, quoted
 from autotailor.data.datasets.arrays import LAYOUTS, Arrays, ArraysConfig
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
+
+ARCHIVE = ".npz"
 
 
 @dataclass(frozen=True)
@@ -90,28 +92,27 @@ class OwnSignals:
 
     def lines(self) -> list[str]:
         """The data section, as YAML with comments."""
-        shown = "\n".join(f"#   {number} {' '.join(name.split())}" for number, name in enumerate(self.classes[:24]))
         origin = "with which the network was trained; []: that of the training signals"
         return [
-            *(["# The network's outputs are the labels in their order:", shown] if self.labels else []),
+            *(numbered("# The network's outputs are the labels in their order:", self.classes) if self.labels else []),
             f"# {self._parts} signals.",
             "data:",
-            f"  name: {self.name}",
-            f"  root: '{str(self.root).replace(chr(39), chr(39) * 2).replace('${', chr(92) + '${')}'",
-            *([] if self.labels else ["  labels: false  # none: the original network teaches alone"]),
-            *([f"  task: {self.task}"] if self.task else []),
-            f"  layout: {self.layout}  # of a signal's channels",
-            f"  mean: {list(self.mean)}  # of each channel, {origin}",
-            f"  std: {list(self.std)}",
-            "  shift: 0  # training signals are moved along their length by up to so many numbers to either side",
-            "  noise: 0.0  # standard deviation of what is added to training signals, in units of std",
+            line("name", quoted(self.name)),
+            line("root", self.root),
+            *([] if self.labels else [line("labels", False, "none: the original network teaches alone")]),
+            *([line("task", self.task)] if self.task else []),
+            line("layout", self.layout, "of a signal's channels"),
+            line("mean", list(self.mean), f"of each channel, {origin}"),
+            line("std", list(self.std)),
+            line("shift", 0, "training signals are moved along their length by up to so many numbers to either side"),
+            line("noise", 0.0, "standard deviation of what is added to training signals, in units of std"),
         ]
 
 
 def is_signals(path: Path) -> bool:
     """Whether a path is an archive of arrays, or a folder of them."""
     path = path.expanduser()
-    return path.suffix.lower() == ".npz" or (path.is_dir() and any(path.glob("*.npy")))
+    return path.suffix.lower() == ARCHIVE or (path.is_dir() and any(path.glob("*.npy")))
 
 
 def read_own_signals(path: Path, mean: Sequence[float] | None, std: Sequence[float] | None) -> OwnSignals:
@@ -120,9 +121,10 @@ def read_own_signals(path: Path, mean: Sequence[float] | None, std: Sequence[flo
     Raises:
         DataError: the arrays are no signals, or a signal holds numbers that are not finite.
     """
-    name = re.sub(r"\W+", "_", path.stem).strip("_").lower() or "signals"
+    name = named(path.with_suffix("") if path.suffix.lower() == ARCHIVE else path, "signals")
     config = ArraysConfig(name=name, root=str(path))
-    labels = Arrays(config).has_labels
-    data = Arrays(replace(config, labels=labels))
+    data = Arrays(config)
+    if not data.has_labels:
+        data = Arrays(replace(config, labels=False))
     splits = replace(data.load(), classes=data.classes() or ())
     return OwnSignals(path, name, splits, tuple(mean or ()), tuple(std or ()))

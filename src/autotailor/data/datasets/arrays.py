@@ -12,7 +12,7 @@ Signals are ``[n, channels, length]``, ``[n, channels, height, width]``, or ``[n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.data.errors import DataError
-from autotailor.data.files.contents import digest, read_contents
+from autotailor.data.files.contents import digest, read_contents, verdict_on
 from autotailor.data.fractions import Fractions
 from autotailor.data.labels import CLASSIFICATION, UNKNOWN
-from autotailor.data.pictures.division import divide
+from autotailor.data.pictures import parts as parting
 from autotailor.data.pictures.parts import NAMES
 from autotailor.data.registry import Dataset, register
 from autotailor.sections import Section
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 LAYOUTS = ("first", "last")
 READ = 4096  # signals that are read at once
+EXAMINER = "finite signals 1"  # verdicts by other rules are not reused
 
 
 class ArraysConfig(Section, of="data", error=DataError):
@@ -101,13 +102,19 @@ class Arrays(Dataset):
         self._parts()
 
     def verify(self) -> None:
-        """Raises DataError also where a signal holds no finite numbers."""
+        """Raises DataError also where a signal holds no finite numbers; they are looked at once for a content."""
+        if verdict := verdict_on(self.fingerprint(), EXAMINER, self._not_finite):
+            raise self._refusal(verdict)
+
+    def _not_finite(self) -> str:
+        """The first signal with numbers that are not finite, and what to do; "" where there is none."""
         for name, part in self._parts().items():
             for first in range(0, len(part.values), READ):
                 bad = ~np.isfinite(np.asarray(part.values[first : first + READ], dtype=np.float64))
                 if bad.any():
                     row = first + int(np.flatnonzero(bad.reshape(len(bad), -1).any(1))[0])
-                    raise self._refusal(f"signal {row} of x_{name} holds numbers that are not finite; leave it out")
+                    return f"signal {row} of x_{name} holds numbers that are not finite; leave it out"
+        return ""
 
     def classes(self) -> tuple[str, ...] | None:
         """Names of labels that are names; the numbers from 0 to the largest where labels are numbers."""
@@ -155,28 +162,17 @@ class Arrays(Dataset):
             scale=plain.scale,
         )
 
-    def _divided(self, parts: Mapping[str, Part]) -> list[tuple[str, npt.NDArray[np.int64]]]:
-        """Part and positions of training, validation and test; what is missing is drawn by the seed."""
-        config, names = self._config, self.classes() or ()
-
-        def drawn(name: str, shares: tuple[float, ...]) -> list[tuple[str, npt.NDArray[np.int64]]]:
-            part = parts[name]
-            groups = [str(each) for each in part.groups]
-            known, labels = (
-                (names, part.labels) if len({*groups}) == len(groups) else ((), np.full(len(groups), UNKNOWN))
+    def _divided(self, parts: Mapping[str, Part]) -> Iterable[tuple[str, npt.NDArray[np.int64]]]:
+        """Part and positions of training, validation and test; a group with signals of several classes stays whole."""
+        alone = all(len(np.unique(part.groups)) == len(part.groups) for part in parts.values())
+        known = {
+            name: parting.Part(
+                (part.labels if alone else np.full(len(part.labels), UNKNOWN)).tolist(),
+                [str(group) for group in part.groups],
             )
-            found = divide(config.name, known, labels.tolist(), groups, shares, config.seed)
-            return [(name, positions) for positions in found]
-
-        def whole(name: str) -> list[tuple[str, npt.NDArray[np.int64]]]:
-            return [(name, np.arange(len(parts[name].labels)))]
-
-        train, val, test = config.fractions
-        if "val" in parts:
-            return whole("train") + (whole("val") + whole("test") if "test" in parts else drawn("val", (1.0, 1.0)))
-        if "test" in parts:
-            return drawn("train", (train + test, val)) + whole("test")
-        return drawn("train", (train, val, test))
+            for name, part in parts.items()
+        }
+        return parting.assign(self._config, (self.classes() or ()) if alone else (), known)
 
     def _files(self) -> list[Path]:
         if self._root.is_dir():

@@ -263,6 +263,8 @@ def find_files(folder: Path) -> dict[str, str]:
 
 def _is_coco(path: Path) -> bool:
     """Whether a file seems to hold boxes: its first or last bytes name a list of COCO's."""
+    if not path.is_file():  # a pipe would be waited for without end
+        return False
     with path.open("rb") as stream:
         start = stream.read(4096)
         stream.seek(-min(path.stat().st_size, 4096), 2)

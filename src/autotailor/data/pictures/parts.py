@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +42,19 @@ class Part:
     contents: Sequence[str]
 
 
+class Divided(Protocol):
+    """What a configuration says of a division."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def fractions(self) -> tuple[float, float, float]: ...
+
+
 def assign(
-    config: DividedConfig, classes: Sequence[str], parts: Mapping[str, Part]
+    config: Divided, classes: Sequence[str], parts: Mapping[str, Part]
 ) -> tuple[tuple[str, IntArray], tuple[str, IntArray], tuple[str, IntArray]]:
     """The pictures of training, validation and test: for each the part that they are in, and their positions in it.
 

@@ -166,17 +166,11 @@ class Detection(Task):
 
     def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """See Task: whether the network is better than one that finds nothing, by more than two standard errors."""
-        chance = self.chance(data.validation.labels)
-        value, error = self.total(asked.values, data.validation.groups)
-        if value > 100.0 * chance + 2.0 * np.nan_to_num(error):
-            return ""
-        return (
-            f"{name} has {MEAN} {value:.1f} % on the validation images of data {data.name}, and a network that finds "
-            f"nothing has {100.0 * chance:.1f} %; check that {self._where} gives pixels of the network's image and "
-            f"classes in the data's order ({', '.join(data.classes[:4])} ...), and that the network was trained on RGB "
-            f"images of {resolution or data.resolution} pixels, normalised by mean {list(data.mean)} and std "
-            f"{list(data.std)}"
+        check = (
+            f"{self._where} gives pixels of the network's image and classes in the data's order "
+            f"({', '.join(data.classes[:4])} ...), and that the network was trained on"
         )
+        return self.no_better(asked, data, resolution, f"{name} has {MEAN}", "a network that finds nothing", check)
 
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
         """See Task: mAP and the influences of pictures on it."""

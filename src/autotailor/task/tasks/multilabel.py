@@ -15,8 +15,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from autotailor.task.interface import Asked, Judgement, Lesson, Targets, Task
 from autotailor.task.registry import register
 from autotailor.task.rows import bounded, same_largest, wrong_shape
@@ -105,16 +103,9 @@ class Multilabel(Task):
 
     def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """See Task: whether the network is better than chance, by more than two standard errors."""
-        chance = self.chance(data.validation.labels)
-        value, error = self.total(asked.values, data.validation.groups)
-        if value > 100.0 * chance + 2.0 * np.nan_to_num(error):
-            return ""
-        return (
-            f"{name} has {self.score.name} {value:.1f} % on the validation images of data {data.name}, and an order of "
-            f"the labels that is the same for all pictures has {100.0 * chance:.1f} %; check that it was trained on "
-            f"these labels, in this order (the columns of the table), and on RGB images of "
-            f"{resolution or data.resolution} pixels, normalised by mean {list(data.mean)} and std {list(data.std)}"
-        )
+        guess = "an order of the labels that is the same for all pictures"
+        check = "it was trained on these labels, in this order (the columns of the table), and on"
+        return self.no_better(asked, data, resolution, f"{name} has {self.score.name}", guess, check)
 
 
 def _average_precision(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

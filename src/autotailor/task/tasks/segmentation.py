@@ -147,16 +147,9 @@ class Segmentation(Task):
 
     def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """See Task: whether the network is better than chance, by more than two standard errors."""
-        chance = self.chance(data.validation.labels)
-        value, error = self.total(asked.values, data.validation.groups)
-        if value > 100.0 * chance + 2.0 * np.nan_to_num(error):
-            return ""
-        return (
-            f"{name} has {MEAN} {value:.1f} % on the validation images of data {data.name}, and a network that says "
-            f"the commonest class everywhere has {100.0 * chance:.1f} %; check that it was trained on these classes, "
-            f"in this order (data.classes), and on RGB images of {resolution or data.resolution} pixels, normalised "
-            f"by mean {list(data.mean)} and std {list(data.std)}"
-        )
+        guess = "a network that says the commonest class everywhere"
+        check = "it was trained on these classes, in this order (data.classes), and on"
+        return self.no_better(asked, data, resolution, f"{name} has {MEAN}", guess, check)
 
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
         """See Task: the influence of pictures on mIoU, from counts ``[n, 2, classes]``."""
