@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mlflow.utils.validation import MAX_ENTITY_KEY_LENGTH, _validate_param_name
 
@@ -19,5 +19,8 @@ def test_mlflow_takes_every_mapped_key(key: str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.text("ax_05FD*./%", min_size=1, max_size=30))
+@example("_x0000/")
+@example("_x0000%")
+@example("_x0000/a")
 def test_a_mapped_key_can_be_read_back(key: str) -> None:
     assert re.sub(r"_x([0-9A-F]{4})_", lambda code: chr(int(code[1], 16)), legal(key)) == key
