@@ -12,6 +12,7 @@ Signals are ``[n, channels, length]``, ``[n, channels, height, width]``, or ``[n
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 
 from autotailor.data.errors import DataError
 from autotailor.data.files.contents import digest, read_contents, verdict_on
@@ -188,12 +190,23 @@ class Arrays(Dataset):
         try:
             if self._root.is_dir():
                 return {path.stem.lower(): np.load(path, mmap_mode="r", allow_pickle=False) for path in files}
+            self._check_unpacked()
             with np.load(self._root, allow_pickle=False) as archive:
                 return {name.lower(): archive[name] for name in archive.files}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, MemoryError, zipfile.BadZipFile) as error:
             raise self._refusal(
                 f"it cannot be read ({error}); write plain numbers with numpy.save or numpy.savez"
             ) from error
+
+    def _check_unpacked(self) -> None:
+        """Raises DataError where the archive unpacks to more than the free memory; nothing is unpacked for that."""
+        with zipfile.ZipFile(self._root) as packed:
+            size = sum(entry.file_size for entry in packed.infolist())
+        if size > (free := psutil.virtual_memory().available):
+            raise self._refusal(
+                f"it unpacks to {size:,} bytes, and {free:,} of memory are free; write each array with numpy.save into "
+                f"a folder, from which signals are read as they are needed"
+            )
 
     @cached_property
     def _known(self) -> tuple[tuple[str, ...], Mapping[str, npt.NDArray[np.int64]]]:

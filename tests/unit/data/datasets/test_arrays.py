@@ -1,7 +1,10 @@
 """Signals in arrays: parts, layouts, normalisation, changes, and what is refused."""
 
+import struct
+import zipfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -122,6 +125,20 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([{}]), allow_pickle=True)
     with pytest.raises(DataError, match="it cannot be read"):
         load(tmp_path)
+
+
+def test_an_archive_larger_than_the_memory_is_not_unpacked(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("x_train.npy", b"")
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    at = content.rindex(b"PK\x01\x02") + 24  # the unpacked size in the list of contents
+    content[at : at + 4] = struct.pack("<I", 2**32 - 2)
+    (tmp_path / "a.npz").write_bytes(content)
+    with (
+        mock.patch("psutil.virtual_memory", return_value=mock.Mock(available=2**31)),
+        pytest.raises(DataError, match=r"unpacks to 4,294,967,294 bytes, and 2,147,483,648 of memory are free"),
+    ):
+        load(tmp_path / "a.npz")
 
 
 def test_signals_without_labels_have_none(tmp_path: Path) -> None:
