@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Threads of NumPy's matrices spin while they wait for each other, which slows down whatever runs beside them.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: run setup test test-all test-full test-cluster test-tracking gpu-check lint format docs ui report compare lock clean runner serve
+.PHONY: run setup test test-all test-full test-cluster test-tracking gpu-check lint types style format docs ui report compare lock clean runner serve
 
 run: setup
 	@$(LAUNCH) --quiet rules $(CONFIG)
@@ -92,10 +92,15 @@ gpu-check: setup
 	@mkdir -p build
 	$(BIN)/python -m autotailor doctor --accelerator $(ACCELERATOR) --output build/gpu-check.json
 
-lint: setup
+# Types take half of its time: `make -j 2 lint` checks them beside the rest.
+lint: types style
+
+types: setup
+	$(BIN)/mypy src
+
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy src
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/snakefmt --check Snakefile workflow
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/snakemake --lint
