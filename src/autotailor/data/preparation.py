@@ -4,6 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Signal:
+    """How a signal of an array becomes an image: its numbers are divided by ``scale``, its channels are put first.
+
+    Attributes:
+        shape: channels, height and width as the network reads them; the height of a series is 1.
+        file: shape of a signal as its array has it.
+        layout: whether the channels of that stand ``first`` or ``last``.
+        scale: what its numbers are divided by first.
+    """
+
+    shape: tuple[int, ...]
+    file: tuple[int, ...]
+    layout: str = "first"
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -14,8 +32,6 @@ class Preparation:
     cut out, and each channel (red, green, blue; 0 to 1) becomes (pixel - mean) / std. A SubNet of a smaller resolution
     gets that image scaled down, antialiased bilinear. Where crop is 0, the whole picture is scaled to the square.
 
-    A signal of an array, which has no picture, is divided by ``scale``, and its channels are put first.
-
     Attributes:
         resolution: side of the images of the data, pixels.
         mean, std: for each channel.
@@ -23,10 +39,7 @@ class Preparation:
         interpolation: ``bilinear`` or ``bicubic``, of the first change of size; antialiased.
         background: what transparent pixels stand over, ``white`` or ``black``; ``drop`` takes their stored colours.
         classes: names of the outputs, in their order; empty where the data have none.
-        shape: channels, height and width of a signal as the network reads it; empty for pictures.
-        file: shape of a signal as its array has it.
-        layout: whether the channels of that stand ``first`` or ``last``.
-        scale: what its numbers are divided by first.
+        signal: how a signal of an array, which is no picture, becomes an image; None for pictures.
     """
 
     resolution: int
@@ -36,10 +49,13 @@ class Preparation:
     interpolation: str = "bilinear"
     classes: tuple[str, ...] = ()
     background: str = "white"
-    shape: tuple[int, ...] = ()
-    file: tuple[int, ...] = ()
-    layout: str = "first"
-    scale: float = 1.0
+    signal: Signal | None = None
+
+    @classmethod
+    def read(cls, section: Mapping[str, Any]) -> Preparation:
+        """What ``dataclasses.asdict`` made of a preparation, also as JSON."""
+        signal = section.get("signal")
+        return cls(**{**section, "signal": Signal(**signal) if signal else None})
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from autotailor.data.errors import DataError
 from autotailor.data.labels import CLASSIFICATION, UNKNOWN
-from autotailor.data.preparation import Preparation
+from autotailor.data.preparation import Preparation, Signal
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 READ = 256  # images that are read at once
@@ -130,7 +130,7 @@ class DataSplits:
             the original network, which then teaches alone.
         classes: names in the order of the labels; empty where they are not known.
         crop, interpolation, background: how a picture becomes an image of validation and test, see ``Preparation``.
-        shape, file, layout, scale: how a signal becomes an image, see ``Preparation``; ``shape`` is empty for pictures.
+        signal: how a signal becomes an image; None for pictures.
     """
 
     name: str
@@ -147,19 +147,16 @@ class DataSplits:
     interpolation: str = "bilinear"
     classes: tuple[str, ...] = ()
     background: str = "white"
-    shape: tuple[int, ...] = ()
-    file: tuple[int, ...] = ()
-    layout: str = "first"
-    scale: float = 1.0
+    signal: Signal | None = None
 
     def image(self, resolution: int = 0) -> tuple[int, ...]:
         """Channels, height and width of every image, which may be resized to a resolution."""
         side = resolution or self.resolution
-        return self.shape if self.shape and not resolution else (len(self.mean), side, side)
+        return self.signal.shape if self.signal and not resolution else (len(self.mean), side, side)
 
     def read(self, resolution: int = 0) -> str:
         """What a network reads, in words: pictures of a resolution, or signals."""
-        if self.shape:
+        if self.signal:
             return f"signals [channels, height, length] of {list(self.image(resolution))} numbers"
         return f"RGB images of {resolution or self.resolution} pixels"
 
@@ -172,7 +169,7 @@ class DataSplits:
     def preparation(self) -> Preparation:
         """What makes a network's input of a picture, as in validation and test."""
         how = (self.resolution, self.mean, self.std, self.crop, self.interpolation, self.classes, self.background)
-        return Preparation(*how, self.shape, self.file, self.layout, self.scale)
+        return Preparation(*how, self.signal)
 
 
 class TensorEvaluationSet(EvaluationSet):

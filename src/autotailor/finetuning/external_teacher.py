@@ -94,8 +94,8 @@ def load_teacher(source: str, data: DataSplits, device: torch.device | None = No
     if wanted.get("mean") and wanted.get("std"):
         network = Renormalised(network, data, tuple(wanted["mean"]), tuple(wanted["std"])).eval()
     network.to(device or torch.device("cpu"))
-    if data.shape:
-        check_outputs(network, of(data), data.num_classes, data.shape, f"data {data.name}")
+    if data.signal:
+        check_outputs(network, of(data), data.num_classes, data.signal.shape, f"data {data.name}")
         return Teacher(network, 0, name)
     try:
         side = _fitting(network, wanted, of(data), data.num_classes, data.resolution, f"data {data.name}")

@@ -139,7 +139,7 @@ def complaint(asked: Asked, data: DataSplits, resolution: int, name: str) -> str
     order = f"would be for {matched.mean():.1%} if its classes had another order: {_moved(answers.order())}"
     if moved and matched.mean() > MOSTLY:
         return f"{found}, and {order}; give the data's classes the network's order (number its folders)"
-    if answers.right.mean() < CONTENT and not data.shape and (cause := _other_pixels(answers, asked.ask, data)):
+    if answers.right.mean() < CONTENT and not data.signal and (cause := _other_pixels(answers, asked.ask, data)):
         return f"{found}; {cause}"
     if answers.above_chance():
         return ""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from autotailor.agreement import AgreementError, mismatch
 from autotailor.commands.inspect.own_data import line, named, numbered, quoted
 from autotailor.data.datasets.arrays import LAYOUTS, Arrays, ArraysConfig
 
 if TYPE_CHECKING:
+    from autotailor.data.preparation import Signal
     from autotailor.data.splits import DataSplits
 
 ARCHIVE = ".npz"
@@ -41,6 +42,11 @@ class OwnSignals:
     masks = False
 
     @property
+    def signal(self) -> Signal:
+        """How a signal becomes an image."""
+        return cast("Signal", self.splits.signal)
+
+    @property
     def labels(self) -> bool:
         """Whether the signals have labels."""
         return self.splits.labelled
@@ -64,9 +70,9 @@ class OwnSignals:
         Raises:
             AgreementError: the signals have another shape or other labels than the network takes.
         """
-        file, shape = self.splits.file, shapes[0]
+        file, shape = self.signal.file, shapes[0]
         turned = (file[-1], *file[:-1])
-        images = {"first": self.splits.shape, "last": (turned[0], *([1] * (3 - len(file))), *turned[1:])}
+        images = {"first": self.signal.shape, "last": (turned[0], *([1] * (3 - len(file))), *turned[1:])}
         fits = [layout for layout in LAYOUTS if images[layout] == tuple(shape[1:])]
         if not fits:
             raise AgreementError(
@@ -83,7 +89,7 @@ class OwnSignals:
     def summary(self, transparent: Sequence[str] = ()) -> list[str]:
         """Lines that describe the signals and the classes."""
         what = f"{len(self.classes)} classes ({', '.join(self.classes[:12])})" if self.labels else "without labels"
-        return [f"Data {self.root}: {self._parts} signals, each {list(self.splits.file)} finite numbers; {what}."]
+        return [f"Data {self.root}: {self._parts} signals, each {list(self.signal.file)} finite numbers; {what}."]
 
     @property
     def _parts(self) -> str:

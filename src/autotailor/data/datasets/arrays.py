@@ -130,6 +130,7 @@ class Arrays(Dataset):
     def load(self) -> DataSplits:
         """See Dataset."""
         from autotailor.data.files.signals import Signals, SignalSet, SignalStream
+        from autotailor.data.preparation import Signal
         from autotailor.data.splits import DataSplits
 
         config, parts = self._config, self._parts()
@@ -158,10 +159,7 @@ class Arrays(Dataset):
             mean=mean,
             std=std,
             labelled=config.labels,
-            shape=plain.shape,
-            file=(*plain.values.shape[1:],),
-            layout=config.layout,
-            scale=plain.scale,
+            signal=Signal(plain.shape, (*plain.values.shape[1:],), config.layout, plain.scale),
         )
 
     def _divided(self, parts: Mapping[str, Part]) -> Iterable[tuple[str, npt.NDArray[np.int64]]]:

@@ -166,19 +166,19 @@ class Facts:
     @property
     def network(self) -> str:
         """What the network is, in words."""
-        return self.task.network.replace("an image", "a") if self.preparation.shape else self.task.network
+        return self.task.network.replace("an image", "a") if self.preparation.signal else self.task.network
 
     @property
     def reads(self) -> str:
         """What the network takes, in words."""
-        if self.preparation.shape:
-            return f"signals of {self.preparation.file} numbers"
+        if self.preparation.signal:
+            return f"signals of {self.preparation.signal.file} numbers"
         return f"RGB pictures of {self.side} × {self.side} pixels"
 
     @property
     def file(self) -> str:
         """The file that the programs open."""
-        return "signal.npy" if self.preparation.shape else "picture.png"
+        return "signal.npy" if self.preparation.signal else "picture.png"
 
     @property
     def returned(self) -> str:
@@ -268,7 +268,7 @@ def read_facts(
             )
             for each in verification["comparisons"]
         ),
-        preparation=Preparation(**subnet["preparation"]),
+        preparation=Preparation.read(subnet["preparation"]),
         licence=licence_of_weights(str(model["source"]), model["weights"]),
         asked=_asked(name, configuration) if asked is None else asked,
     )

@@ -40,7 +40,8 @@ def test_an_archive_is_divided_and_normalised_by_its_training_signals(tmp_path: 
     sizes = [len(part) for part in (splits.train, splits.validation, splits.test)]
     assert sizes == [160, 20, 20]
     assert splits.classes == ("0", "1", "2", "3")
-    assert (splits.image(), splits.file, splits.resolution) == ((3, 1, 16), (3, 16), 16)
+    assert splits.signal
+    assert (splits.image(), splits.signal.file, splits.resolution) == ((3, 1, 16), (3, 16), 16)
     whole = torch.cat([batch for batch, _ in splits.train.batches(0, 160)])
     assert whole.shape == (160, 3, 1, 16)
     assert torch.allclose(whole.mean((0, 2, 3)), torch.zeros(3), atol=1e-4)
