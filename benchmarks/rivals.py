@@ -69,6 +69,7 @@ from autotailor.statistics import clustered_mean
 from autotailor.task import find
 
 DEPTH, RESOLUTION, RATIO = "depth", "resolution", "expand_ratio"
+RIVALS = ("smaller pictures", "depth alone", "ratios alone", "Torch-Pruning", "FastNAS", "scaled")
 COLUMNS = ("budget", "what", "cost", "images", "validation", "test", "test_behind", "error")
 
 
@@ -299,6 +300,7 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*", help="KEY=VALUE, as the run had them")
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--budgets", nargs="*", default=[], help="names; all where none is given")
+    parser.add_argument("--rivals", nargs="*", choices=RIVALS, default=RIVALS, help="all where none is given")
     asked = parser.parse_args()
     folder = asked.project.resolve()
     os.chdir(folder)  # paths of the configuration are relative to the project
@@ -337,19 +339,20 @@ def main() -> None:
         add(name, "smaller pictures, as it is", small, run.inherited(small), 0, ours)
         images = images or 12000
         named = {"smaller pictures": small, "depth alone": shallow, "ratios alone": narrow}
-        cut = {what: rival for what, rival in named.items() if rival != largest}
+        cut = {what: rival for what, rival in named.items() if rival != largest and what in asked.rivals}
         for what, found in run.tuned(cut, images).items():
             add(name, f"{what}, tuned", cut[what], *found, ours)
         share = float(macs.predict(each.subnet.to_array())[0]) / all_macs
-        graph = torch_pruning(run, share)
-        add(name, "Torch-Pruning, as it is", largest, graph, 0, ours, share)
-        add(name, "Torch-Pruning, tuned", largest, *tuned_alone(run, graph, images), ours, share)
+        pruners = {"Torch-Pruning": lambda s: torch_pruning(run, s)}
         if fastnas.available():
-            graph = fast_nas(run, share, run.results / "fastnas.pth")
-            add(name, "FastNAS, as it is", largest, graph, 0, ours, share)
-            add(name, "FastNAS, tuned", largest, *tuned_alone(run, graph, images), ours, share)
-        graph, seen = tuned_alone(run, scaled(run, share), images, frozen=False)
-        add(name, "scaled, from scratch", largest, graph, seen, ours, share)
+            pruners["FastNAS"] = lambda s: fast_nas(run, s, run.results / "fastnas.pth")
+        for what in (each for each in pruners if each in asked.rivals):
+            graph = pruners[what](share)
+            add(name, f"{what}, as it is", largest, graph, 0, ours, share)
+            add(name, f"{what}, tuned", largest, *tuned_alone(run, graph, images), ours, share)
+        if "scaled" in asked.rivals:
+            graph, seen = tuned_alone(run, scaled(run, share), images, frozen=False)
+            add(name, "scaled, from scratch", largest, graph, seen, ours, share)
     table = pd.DataFrame(rows, columns=COLUMNS)
     Console(width=160).print(plain_table(table, "Beside the exported SubNets"))
     if asked.csv:
