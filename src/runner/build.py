@@ -71,7 +71,8 @@ def toolchain(target: str) -> list[str]:
     if target == "host":
         require("g++", "g++")
         processor = Path("/proc/cpuinfo")  # AVX-512 is a quarter of the build, which other processors never run
-        return [] if not processor.exists() or "avx512f" in processor.read_text() else ["-DNCNN_AVX512=OFF"]
+        lacks = processor.exists() and "avx512f" not in processor.read_text()
+        return [*(["-DNCNN_AVX512=OFF"] if lacks else []), *os.environ.get("RUNNER_OPTIONS", "").split()]
     if ndk := os.environ.get("ANDROID_NDK"):
         file = Path(ndk) / "build" / "cmake" / "android.toolchain.cmake"
         if not file.exists():
