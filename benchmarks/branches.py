@@ -46,7 +46,7 @@ from autotailor.profiling.runtimes import open_runtime
 
 CASES = {"clipart": clipart, "letters": letters, "finished": finished}
 ALL = {"low_rank": [0.75, 0.5, 0.25], "depthwise": True, "ghost": [2], "fire": True, "shrunk": [0.75, 0.5, 0.25]}
-PREDICTED = 200_000
+PREDICTED, PIXELS = 200_000, 20_000
 CPU = torch.device("cpu")
 Row = dict[str, Any]
 
@@ -222,6 +222,7 @@ def ranks(options: argparse.Namespace) -> Iterator[Row]:
         if node.kind != "Conv":
             continue
         y = values[junction.inputs[0]].movedim(1, -1).flatten(0, -2).double().numpy()
+        y = y[np.random.default_rng(0).permutation(len(y))[:PIXELS]]
         x = values[node.inputs[0]]
         weight = graph.weights[node.inputs[1]].astype(np.float64)
         last = graph.producers[junction.inputs[junction.get(SOURCES).index("low_rank")]]

@@ -39,7 +39,7 @@ FORGOTTEN_SECONDS = 3600.0
 """Age from which a temporary folder counts as left behind."""
 _TEMPORARY = re.compile(r"\.[a-z0-9_]{8}$")  # the suffix that tempfile adds to the prefix
 PROVENANCE = "provenance"
-_UNFINISHED = ("unexpected pos", "PytorchStreamWriter failed")  # how torch.save says that a write came to no end
+_UNFINISHED = ("unexpected pos", "PytorchStreamWriter failed")  # messages of torch.save for an unfinished write
 
 
 class ArtifactError(AutoTailorError):

@@ -72,7 +72,7 @@ def check_option(conf_dir: Path, group: str, name: str) -> None:
         raise ConfigError(f"{unknown(group, name, name, known)} (the files of {folders})")
     if not _is_read_by_hydra(group, name):
         raise ConfigError(
-            f"{group} {name!r}: Hydra, which reads the configuration, takes this for no name of a file; rename "
+            f"{group} {name!r}: Hydra, which reads the configuration, cannot use this as the name of a file; rename "
             f"{name}.yaml to letters from a to z, digits and any of . _ -, which are no number as a whole"
         )
 

@@ -70,7 +70,7 @@ class Confirmation:
         chosen = self.table[self.table["chosen"]]
         return (
             f"{self.table['subnet'].nunique()} SubNets measured before polishing: {int(chosen['met'].sum())} of "
-            f"{len(chosen)} budgets are met as surely as asked"
+            f"{len(chosen)} budgets are met with the probability of search.confidence"
         )
 
 

@@ -1,10 +1,10 @@
 """Accuracy of all SubNets from evaluations of some: a sum of terms with a standard error for every SubNet.
 
 Log-odds against the largest SubNet are the sum of one or two parts (``autotailor.prediction.evaluations.outcomes``),
-and a Bayesian linear model (``autotailor.prediction.linear``) learns each. What a score of losses says of the log-odds
-has little noise; the rest of them corrects it. All parts are observed on the same SubNets, and then the sum of the
-models is what a model of all parts at once would predict, up to the correlation of their noise: means and variances add
-up. The prior variances of each part maximise its evidence.
+and a Bayesian linear model (``autotailor.prediction.linear``) learns each. The part of the log-odds that follows from
+the mean loss has little noise; a second model adds the residual. All parts are observed on the same SubNets, and then
+the sum of the models is what a model of all parts at once would predict, up to the correlation of their noise: means
+and variances add up. The prior variances of each part maximise its evidence.
 
 The posterior mean is a sum of terms, and so is every draw from the posterior: an exact front of either can be found by
 elimination. Drawing a front and evaluating it is Thompson sampling (Baptista and Poloczek, 2018, for such models).

@@ -259,7 +259,7 @@ DERIVATIONS: dict[str, Derivation] = {
         ("candidates",), "SubNets evaluated for this budget", partial(_of_budget, table="candidates")
     ),
     "budget_confirmed": Derivation(
-        ("confirmed",), "SubNets that meet this budget as surely as asked, as measured", _budget_confirmed
+        ("confirmed",), "SubNets that meet this budget, as measured, with the probability asked for", _budget_confirmed
     ),
     "round_entrants": Derivation(("polish",), "SubNets of this budget in this round of the race", _round_entrants),
     "contribution": Derivation(("contributors",), "share of the SubNet's predicted latency", _contribution),

@@ -237,7 +237,7 @@ class _Export:
         if self.subnet not in rows.index:
             return Step("Confirmation", "The SubNet was not measured before it was polished.", (met, *other))
         met_it = bool(rows.loc[self.subnet, "met"])
-        kept = f"It {'meets' if met_it else 'does not meet'} the budget as surely as asked."
+        kept = f"It {'meets' if met_it else 'does not meet'} the budget with the probability of search.confidence."
         return Step("Confirmation", f"{kept} {said}".strip(), (*self._timed(row), met, *other))
 
     def _timed(self, row: str) -> tuple[Fact, ...]:

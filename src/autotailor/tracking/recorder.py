@@ -25,7 +25,7 @@ START_TIMEOUT = 120.0
 STOP_TIMEOUT = 60.0
 LAST_SECONDS = 30.0  # for lines that still wait at the end; the next recorder writes the rest
 AWAY = "away"
-NICENESS = 10  # while rules measure, the recorder has the last claim on the cores
+NICENESS = 10  # a low priority, so that recording does not disturb measurements
 
 
 def start(database: Path, folder: Path, *runs: RunKey) -> bool:

@@ -70,7 +70,7 @@ class _Machine:
 
 
 def _readable(read: Callable[[], dict[str, float]]) -> Callable[[], dict[str, float]]:
-    """The same function, which finds nothing where the machine hides what it reads, as phones and containers may."""
+    """Wraps a reader of the machine's state: returns {} where it may not be read, as on phones and in containers."""
 
     @wraps(read)
     def found() -> dict[str, float]:

@@ -133,7 +133,7 @@ class ElasticViT(nn.Module):
 
     def __init__(self, num_classes: int = 1000, resolution: int = RESOLUTION) -> None:
         super().__init__()
-        self.default_cfg = {"input_size": (3, resolution, resolution)}  # timm's networks give their input size so
+        self.default_cfg = {"input_size": (3, resolution, resolution)}  # timm's networks tell their input size here
         channels, separable = STEM
         self.stem = conv_bn(3, channels, 3, 2, activation=nn.Hardswish())
         blocks: list[nn.Module] = [InvertedResidual(channels, channels, KERNEL, expansion=1) for _ in range(separable)]

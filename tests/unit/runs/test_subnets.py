@@ -60,7 +60,7 @@ def test_an_id_that_does_not_fit_the_assignment_is_refused(run: Run) -> None:
         ("budget_09", "SubNet 'budget_09'.*known are smallest, largest, budget_01, budget_02"),
         ("x" * 5000, "there is no file of this name"),
         ("{not json}", "assignment: this is no JSON"),
-        ('{"resolution": 7}', "7 is none of its choices"),
+        ('{"resolution": 7}', "7 is not one of its choices"),
         ({"assignment": [1, 2]}, "expected a JSON object of variables"),
         ('{"stage9.width": 0.5}', r"unknown variable 'stage9\.width'"),
     ],

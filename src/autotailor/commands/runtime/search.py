@@ -115,7 +115,7 @@ def training_of(pool: Path) -> Mapping[str, Any] | None:
     try:
         found: Mapping[str, Any] | None = read_json(pool / DOCUMENT).get(TRAINING)
     except (ArtifactError, OSError):
-        return None  # who reads the members says what is wrong
+        return None  # the reader of the members raises the error
     return found
 
 

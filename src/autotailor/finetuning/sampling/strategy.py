@@ -38,7 +38,7 @@ class Strategy(ABC):
 
     in_place: ClassVar[bool] = False  # whether SubNets learn from the largest one of the same step
     section: ClassVar[type[Section]] = NoParameters  # reads the section ``finetune.sampling``
-    least: ClassVar[int] = 1  # SubNets of a step below which some sort of SubNets would never be trained
+    least: ClassVar[int] = 1  # fewest SubNets per step with which every kind that the strategy draws is trained
 
     def __init__(
         self,

@@ -72,7 +72,9 @@ class Variable:
         try:
             return self.choices.index(choice)
         except ValueError:
-            raise SpaceError(f"variable {self.name}: {choice!r} is none of its choices {list(self.choices)}") from None
+            raise SpaceError(
+                f"variable {self.name}: {choice!r} is not one of its choices {list(self.choices)}"
+            ) from None
 
     def keeping(self, choices: Sequence[Choice]) -> Variable:
         """The variable with some of its choices, the unmodified one among them."""
