@@ -53,7 +53,6 @@ from autotailor.data.augmentation.mixing import mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import Batch
 from autotailor.finetuning import polishing
-from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.polishing.rate import choose_rate
 from autotailor.finetuning.polishing.teacher import choose_teacher
@@ -61,7 +60,7 @@ from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.finetuning.training.loop import train
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
-from autotailor.ir.execution.uniform import scale_uniformly
+from autotailor.ir.execution.uniform import initialise, scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet

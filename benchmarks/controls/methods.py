@@ -23,11 +23,10 @@ from autotailor.accuracy.evaluation import correctness, evaluate, percent
 from autotailor.data.splits import EvaluationSet
 from autotailor.finetuning import ScaledConfig, train_scaled
 from autotailor.finetuning.config import LARGEST
-from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.polishing import Polished, polish
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
 from autotailor.ir.execution.modules.graph import GraphModule
-from autotailor.ir.execution.uniform import scale_uniformly
+from autotailor.ir.execution.uniform import initialise, scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet

@@ -112,7 +112,7 @@ class Stage:
 UNLABELLED = When("labelled", (), "compiled.pt")
 """The original network, where its answers stand for labels that the pictures lack."""
 TABLE = When("measured", "lut.csv")
-TRAINED = ("pretrain", "compile", "moments", "finetune")
+TRAINED = ("pretrain", "compile", "moments", "distil", "finetune")
 
 STAGES = {
     stage.name: stage
@@ -148,9 +148,21 @@ STAGES = {
             threads="moments",
         ),
         Stage(
+            "distil",
+            "trains alternatives of blocks, each towards what its block says",
+            {"supernet": "moments.pt"},
+            {"supernet": "distilled.pt", "history": "distil_history.csv", "metrics": "distil.json"},
+            ("training_data", "distil", "threads"),
+            of="model",
+            threads="distilling",
+            accelerator=("distil",),
+            trains=True,
+            is_long=True,
+        ),
+        Stage(
             "finetune",
             "trains the SuperNet's shared weights",
-            {"supernet": When("trained", "compiled.pt", "moments.pt")},
+            {"supernet": When("trained", "compiled.pt", When("distilled", "distilled.pt", "moments.pt"))},
             {"supernet": "supernet.pt", "history": "finetune_history.csv", "metrics": "finetune.json"},
             ("training_data", "finetune", "threads"),
             of="model",

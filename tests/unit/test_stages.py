@@ -7,7 +7,10 @@ import pytest
 from autotailor.stages import STAGES, WRITER, before, kept_with
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
-TO_SEARCH = ("pretrain", "compile", "moments", "finetune", "sensitivity", "enumerate", "profile", "validate", "search")
+TO_SEARCH = (
+    *("pretrain", "compile", "moments", "distil", "finetune"),
+    *("sensitivity", "enumerate", "profile", "validate", "search"),
+)
 
 
 def test_each_stage_has_a_script_and_each_script_a_stage() -> None:
@@ -26,7 +29,7 @@ def test_each_input_is_written_by_an_earlier_stage_and_each_file_by_one() -> Non
     ("name", "expected"),
     [
         ("pretrain", ()),
-        ("finetune", TO_SEARCH[:3]),
+        ("finetune", TO_SEARCH[:4]),
         ("profile", ("pretrain", "compile", "enumerate")),
         ("train_pool", TO_SEARCH),
         ("polish", (*TO_SEARCH, "confirm")),
@@ -37,4 +40,4 @@ def test_what_a_stage_depends_on_follows_from_its_inputs(name: str, expected: tu
 
 
 def test_a_comparison_is_kept_with_the_trainings_alone() -> None:
-    assert kept_with("compare") == TO_SEARCH[:4] != before("compare")
+    assert kept_with("compare") == TO_SEARCH[:5] != before("compare")

@@ -92,7 +92,7 @@ def test_changed_code_is_named_and_can_be_kept(snakemake: Snakemake) -> None:
     with Edited(schedule, "0.5 * (1 + math.cos", "0.6 * (1 + math.cos"):
         done = snakemake("-n")
         assert planned(done) >= TRAINED | {"pretrain"}
-        assert "\n  finetune: autotailor.finetuning.training.config\n" in done.said
+        assert "\n  finetune: autotailor.finetuning.training.schedule\n" in done.said
         assert "add keep=" in done.said
         kept = planned(snakemake("-n", config=["keep=[finetune,sensitivity]"]))
         assert not kept & {"pretrain", "compile", "finetune", "sensitivity", "profile"}

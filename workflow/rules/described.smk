@@ -7,6 +7,7 @@ THREADS = {
     "confirming": confirming_threads,
     "pretraining": pretraining_threads,
     "moments": moments_threads,
+    "distilling": distilling_threads,
     "sharing": sharing_threads,
     "finetuning": finetuning_threads,
     "polishing": polishing_threads,

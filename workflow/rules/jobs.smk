@@ -111,8 +111,16 @@ def is_trained_on(wildcards):
     return PoolConfig.from_section(settings(wildcards)["pool"]).epochs > 0
 
 
+def is_distilled(wildcards):
+    """Whether the space has alternatives of blocks, which are trained beside them."""
+    found = settings(wildcards)
+    space = found["model"]["space"] or {}
+    return bool(space.get("alternatives")) and found["distil"]["images"] > 0
+
+
 CONDITIONS = {
     "trained": is_trained_here,
+    "distilled": is_distilled,
     "labelled": lambda wildcards: data.has_labels(settings(wildcards)["data"]),
     "measured": lambda wildcards: COSTS[wildcards.device].is_measured,
     "ncnn": lambda wildcards: is_ncnn(wildcards.device),
@@ -141,6 +149,11 @@ def pretraining_threads(wildcards):
 def moments_threads(wildcards):
     """Threads of the pass that collects moments."""
     return settings(wildcards)["moments"]["threads"]
+
+
+def distilling_threads(wildcards):
+    """Threads of the training of alternatives."""
+    return settings(wildcards)["distil"]["threads"]
 
 
 def sharing_threads(wildcards):

@@ -16,7 +16,8 @@ class Recipe(Parameters, of="recipe", error=ConfigError):
 
     Attributes:
         name: name of the file in ``conf/recipe``, for people.
-        training: factor of the epochs and images of ``finetune``, ``polish.joint`` and ``polish.rounds``.
+        training: factor of the epochs and images of ``distil``, ``finetune``, ``polish.joint`` and
+            ``polish.rounds``.
         evaluations: factor of ``sensitivity.evaluations`` and ``search.evaluations``.
         candidates: factor of ``search.candidates``, and of the candidates in ``polish.rounds``.
         measuring: factor of ``device.min_minutes``, ``validate.subnets``, ``validate.rounds``, ``confirm.rounds``,
@@ -43,7 +44,7 @@ class Recipe(Parameters, of="recipe", error=ConfigError):
             named: dotted keys that overrides change.
         """
         factors = {
-            **dict.fromkeys(("finetune.epochs", "polish.joint.epochs"), self.training),
+            **dict.fromkeys(("distil.images", "finetune.epochs", "polish.joint.epochs"), self.training),
             **dict.fromkeys(("sensitivity.evaluations", "search.evaluations"), self.evaluations),
             "search.candidates": self.candidates,
             **dict.fromkeys(("device.min_minutes", "validate.subnets"), self.measuring),

@@ -15,7 +15,7 @@ from autotailor.compute.accelerator import Accelerator
 from autotailor.config.cluster import Cluster
 from autotailor.config.names import ConfigError
 from autotailor.config.recipe import Recipe
-from autotailor.finetuning.config import FinetuneConfig, PretrainConfig
+from autotailor.finetuning.config import DistilConfig, FinetuneConfig, PretrainConfig
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.training.precision import PRECISIONS
 from autotailor.measurement.config import CompareConfig
@@ -207,6 +207,7 @@ class RunConfig(Section, error=ConfigError, kw_only=True):
         polish: training of single SubNets.
         pool: SubNets that share one file.
         moments: what weights that arrive trained read.
+        distil: training of alternatives of blocks.
         sensitivity: accuracy of single modifications.
         profile: measuring of operators.
         validate: predicted and measured latencies.
@@ -229,6 +230,7 @@ class RunConfig(Section, error=ConfigError, kw_only=True):
     device: Mapping[str, Any]
     data: Mapping[str, Any]
     moments: MomentsConfig
+    distil: DistilConfig
     finetune: FinetuneConfig
     search: SearchConfig
     polish: PolishConfig

@@ -1,4 +1,4 @@
-"""Parameters of pretraining, weight-shared finetuning, and the uniformly scaled networks."""
+"""Parameters of pretraining, of weight-shared finetuning, of alternatives, and of uniformly scaled networks."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -134,6 +134,18 @@ class FinetuneConfig(WatchedConfig, of="finetune", kw_only=True):
         super().__post_init__()
         strategies.parameters(self.strategy, self.sampling)  # raises where the strategy or a parameter is unknown
         strategies.check_count(self.strategy, self.subnets)
+
+
+class DistilConfig(LoopConfig, of="distil", kw_only=True):
+    """Training of alternatives of blocks, each towards what its block says.
+
+    Attributes:
+        epochs: follows from ``images``.
+        images: training pictures that every alternative sees, if weights arrive trained; 0 keeps their closed form.
+    """
+
+    epochs: Natural = 0
+    images: Natural = 0
 
 
 class ScaledConfig(LoopConfig, of="compare", kw_only=True):

@@ -13,11 +13,10 @@ from autotailor.accuracy.evaluation import correctness
 from autotailor.data import DataSplits
 from autotailor.finetuning import FinetuneConfig, ScaledConfig, train_scaled
 from autotailor.finetuning.external_teacher import Teacher
-from autotailor.finetuning.initialisation import initialise
 from autotailor.finetuning.weight_sharing import teacher_of
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
-from autotailor.ir.execution.uniform import scale_uniformly
+from autotailor.ir.execution.uniform import initialise, scale_uniformly
 from autotailor.ir.graph import Graph
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement.config import CompareConfig, ComparisonError

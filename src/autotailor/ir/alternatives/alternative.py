@@ -64,9 +64,11 @@ class Asked(ABC):
 
     Attributes:
         kind: how configurations and choices call it.
+        nested: whether its choices are sizes of one set of weights, so that training one of them alone spoils others.
     """
 
     kind: ClassVar[str]
+    nested: ClassVar[bool] = False
 
     @abstractmethod
     def choices(self, asked: object) -> tuple[str, ...]:

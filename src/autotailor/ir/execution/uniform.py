@@ -1,17 +1,23 @@
-"""Uniform scaling: every width of a network times one factor, the classic alternative to a SuperNet."""
+"""Uniform scaling: every width of a network times one factor, the classic alternative to a SuperNet; new weights."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from autotailor.ir.dimensions.dimension import Atom, factors_of, parts_of
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.execution.slicing import slice_graph
-from autotailor.ir.graph import Graph
+from autotailor.ir.graph import Graph, Node
 from autotailor.ir.propagation import Propagation, propagate
 from autotailor.ir.space.architecture import Architecture, Scaled
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Space, Variable
 
+Array = npt.NDArray[Any]
 WIDTH = "width"
 
 
@@ -50,3 +56,37 @@ def _channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
             for atom in factors[:1]:
                 found[atom] = max(found.get(atom, 1), part.meta // atom.meta)
     return {atom: granule for atom, granule in found.items() if atom not in inner}
+
+
+def initialise(graph: Graph, seed: int) -> Graph:
+    """The graph with weights as PyTorch's reference ResNet draws them.
+
+    Convolutions: normal, standard deviation sqrt(2 / fan out) (He et al., 2015). Linear layers: uniform within
+    1 / sqrt(fan in). BatchNorm: gain 1, shift 0, statistics 0 and 1. Biases of convolutions and linear layers: 0. All
+    other weights, such as those of LayerNorm and position embeddings, stay as they are.
+    """
+    rng = np.random.default_rng(seed)
+    fresh: dict[str, Array] = {}
+    for node in graph.nodes:
+        fresh.update(_fresh(node, graph, rng))
+    return graph.with_weights(fresh)
+
+
+def _fresh(node: Node, graph: Graph, rng: np.random.Generator) -> dict[str, Array]:
+    names = [name for name in node.inputs[1:] if name in graph.weights]
+    if node.kind == "BatchNormalization":
+        return {name: np.full_like(graph.weights[name], i in (0, 3)) for i, name in enumerate(names)}
+    if node.kind not in ("Conv", "Gemm", "MatMul") or not names:  # attention multiplies activations
+        return {}
+    drawn = {name: np.zeros_like(graph.weights[name]) for name in names}
+    drawn[names[0]] = _draw(node, graph.weights[names[0]], rng)
+    return drawn
+
+
+def _draw(node: Node, weight: Array, rng: np.random.Generator) -> Array:
+    if node.kind == "Conv":
+        fan_out = weight.size / weight.shape[1] / node.get("group", 1)
+        return rng.normal(0.0, np.sqrt(2.0 / fan_out), weight.shape).astype(weight.dtype)
+    fan_in = weight.shape[1] if node.get("transB", 0) else weight.shape[0]
+    drawn: Array = rng.uniform(-1.0, 1.0, weight.shape) / np.sqrt(fan_in)
+    return drawn.astype(weight.dtype)

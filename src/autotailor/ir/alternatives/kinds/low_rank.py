@@ -37,7 +37,7 @@ POINT = freeze_attributes(
 class LowRank(Alternative):
     """``low_rank: [0.75, 0.5]``: two maps that take these shares of the multiply-accumulates of one."""
 
-    kind = "low_rank"
+    kind, nested = "low_rank", True
 
     def choices(self, asked: object) -> tuple[str, ...]:
         return read_shares(self.kind, asked)

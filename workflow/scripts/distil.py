@@ -1,0 +1,29 @@
+"""Rule distil: alternatives of blocks learn what their blocks say, beside them."""
+
+import autotailor
+import pandas as pd
+from stage import stage
+
+from autotailor.agreement import check_pixels
+from autotailor import artifacts, data, finetuning
+
+HEAD = ["epoch", "loss", "lr"]
+
+with stage(snakemake) as this:
+    net = autotailor.load(snakemake.input.supernet)
+    check_pixels(net.graph.given, net.name, this.params["data"])
+    splits = data.load(this.params["data"])
+    this.uses(splits, "train", "validation")
+    config = finetuning.DistilConfig.from_section(this.params["distil"])
+    result = finetuning.distil(net, splits, config, this.work, this.record)
+    with artifacts.atomic(snakemake.output.supernet) as path:
+        result.net.save(path)
+    with artifacts.atomic(snakemake.output.history) as path:
+        pd.DataFrame(result.history or None, columns=None if result.history else HEAD).to_csv(path, index=False)
+    errors = {choice.replace(":", "_"): pair for choice, pair in result.errors.items()}
+    metrics = {f"error_{choice}_closed_form": before for choice, (before, _) in errors.items()}
+    metrics |= {f"error_{choice}_trained": after for choice, (_, after) in errors.items()}
+    artifacts.write_json(snakemake.output.metrics, metrics)
+    this.run.metrics(metrics)
+    said = ", ".join(f"{choice} {before:.3f} to {after:.3f}" for choice, (before, after) in result.errors.items())
+    this.tell(f"errors of alternatives: {said}" if said else "no alternative can be trained by itself")
