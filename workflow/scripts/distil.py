@@ -26,4 +26,5 @@ with stage(snakemake) as this:
     artifacts.write_json(snakemake.output.metrics, metrics)
     this.run.metrics(metrics)
     said = ", ".join(f"{choice} {before:.3f} to {after:.3f}" for choice, (before, after) in result.errors.items())
-    this.tell(f"errors of alternatives: {said}" if said else "no alternative can be trained by itself")
+    kept = f"; {result.kept} of them were no better and stay in closed form" if result.kept else ""
+    this.tell(f"errors of alternatives: {said}{kept}" if said else "no alternative can be trained by itself")
