@@ -29,12 +29,12 @@ from rich.console import Console
 
 from autotailor.artifacts import read_json
 from autotailor.exits.answers import Answers, Costs, Policy
-from autotailor.exits.choice import SHARES, Candidate, Chooser, Choice, choose
+from autotailor.exits.choice import SHARES, Candidate, Choice, Chooser, choose
 from autotailor.exits.thresholds import undominated, within
 
 SPLITS = 20
 STEPS = np.linspace(0.05, 2, 40)
-WIDER = np.sqrt(1 + SPLITS * (1 / 2) / (1 / 2)) / np.sqrt(SPLITS)
+WIDER = np.sqrt(1 / SPLITS + 1)
 """Of a mean over random halves that overlap, as a factor of their standard deviation (Nadeau, Bengio 2003)."""
 COLUMNS = ("run", "share", "way", "splits", "kept", "expected", "accuracy", "gain", "gain_error")
 

@@ -15,6 +15,9 @@ Floats = npt.NDArray[np.float64]
 CONFIDENCES = ("probability", "margin")
 """How sure an exit is: the largest probability, or how far the largest is above the second."""
 
+LAST = "last"
+"""What the network's own answer is called among its exits."""
+
 
 class ExitError(AutoTailorError):
     """Exits cannot be made, or thresholds cannot be chosen."""

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.exits.answers import Answers, Costs, Floats, Policy
+from autotailor.exits.answers import LAST, Answers, Costs, Floats, Policy
 from autotailor.exits.thresholds import IN_ONE_TABLE, QUANTILES, front, within
 from autotailor.statistics import clustered_mean
 
 FOLDS = 5
 SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Budgets of the expected cost, as shares of what the costliest of the SubNets takes without exits."""
-LAST = "last"
-"""What the network's own answer is called among its exits."""
 FEWER = 24
 """Thresholds of each of four exits, where they are chosen once for each fold."""
 

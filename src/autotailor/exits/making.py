@@ -16,9 +16,9 @@ import torch
 from PIL import Image
 
 from autotailor.data import DataSplits, EvaluationSet
-from autotailor.exits.answers import Answers, Costs, Policy
+from autotailor.exits.answers import LAST, Answers, Costs, Policy
 from autotailor.exits.asking import ask
-from autotailor.exits.choice import LAST, Candidate, by_budget, failure_auroc
+from autotailor.exits.choice import Candidate, by_budget, failure_auroc
 from autotailor.exits.config import ExitsConfig
 from autotailor.exits.costs import WithExits
 from autotailor.exits.files import write_description
@@ -27,12 +27,15 @@ from autotailor.exits.heads import find_exits, with_exits
 from autotailor.exits.thresholds import dominated
 from autotailor.exits.training import train_heads
 from autotailor.finetuning.polishing.config import PolishConfig
+from autotailor.ir.execution.head import SIGMOID, SOFTMAX, find_head
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 
 SHOWN, SIDE = 4, 64
 """Pictures of each exit that the report shows, and their side in pixels."""
+PROBABILITIES = (SOFTMAX, SIGMOID)
+"""Final activations of networks that return probabilities; heads of exits return logits."""
 Price = Callable[[Mapping[str, WithExits]], tuple[Mapping[str, Costs], Mapping[str, float]]]
 """From networks to what their parts cost, and what each costs as a whole with all exits where that is measured."""
 Write = Callable[[str, WithExits, Path], Mapping[str, float]]
@@ -119,10 +122,9 @@ def make(
         errors = write(name, each.network, place)
         said = _network(each, costs[name], config) | {"errors": dict(errors), "worst_measured": whole.get(name)}
         own = {key: row["with"] for key, row in budgets.items() if row["with"] and row["with"]["name"] == name}
-        classes = list(data.classes)
-        write_description(
-            place, {"confidence": config.confidence, "unit": unit, "classes": classes, **said, "budgets": own}
-        )
+        told = {"confidence": config.confidence, "unit": unit, "classes": list(data.classes)}
+        probabilities = find_head(each.network.stops[-1]).activation in PROBABILITIES
+        write_description(place, told | {"probabilities": probabilities} | said | {"budgets": own})
         np.savez_compressed(place / "answers.npz", **_arrays(each), **_groups(data))
         networks[name] = said
     return {
