@@ -6,10 +6,12 @@ from typing import Annotated
 
 from autotailor.exits.answers import CONFIDENCES, ExitError
 from autotailor.exits.guarantee import Guarantee
-from autotailor.exits.heads import KINDS, PROBE
 from autotailor.exits.thresholds import MOST_EXITS
 from autotailor.sections import Section
 from autotailor.values import AboveZero, Bound, Natural, OneOf, UnfitError
+
+PROBE, FULL = "probe", "full"
+KINDS = (PROBE, FULL)
 
 
 class ExitsConfig(Section, of="model.space.exits", error=ExitError, kw_only=True):

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.exits.answers import ExitError
+from autotailor.exits.config import FULL, PROBE
 from autotailor.ir.execution.head import find_head
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node
@@ -21,8 +22,6 @@ from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.sections import meant
 
-PROBE, FULL = "probe", "full"
-KINDS = (PROBE, FULL)
 MOST_HIDDEN = 128
 """Channels behind the convolution of a full head, at most; otherwise as many as it reads."""
 Arrays = Mapping[str, npt.NDArray[np.float32]]
@@ -62,6 +61,18 @@ def ends(net: SuperNet) -> dict[str, str]:
     """
     stages = {stage.name: stage.blocks[-1].output for stage in net.stages[:-1]}
     return stages | {block.name: block.output for block in net.blocks[:-1] if not block.enclosing}
+
+
+def proposed(net: SuperNet) -> tuple[str, ...]:
+    """The last stages, at most four, behind which an exit can stand; first stages see too little to be sure."""
+    graph, found = net.slice(net.largest()), list[str]()
+    for stage in net.stages[:-1]:
+        try:
+            find_exits(net, net.largest(), graph, (stage.name,), PROBE)
+        except ExitError:
+            continue
+        found.append(stage.name)
+    return tuple(found[-4:])
 
 
 def check_places(net: SuperNet, after: Sequence[str], kind: str) -> None:

@@ -56,6 +56,8 @@ def front(answers: Answers, costs: Costs, *, worst: float = np.inf, most: int = 
         raise ExitError(
             f"thresholds of {exits} exits on {len(answers)} pictures: expected at most {MOST_EXITS} exits, and pictures"
         )
+    if not exits:
+        return [Policy((), 0.0, 0.0, 0.0, costs.whole).on(answers, costs)] if costs.whole <= worst else []
     steps = grids(answers.confidence, most)
     best: list[Policy] = []
     for held in range(len(steps[0]) + 1) if exits > IN_ONE_TABLE else [None]:

@@ -7,7 +7,7 @@ import torch
 import autotailor
 import networks
 from autotailor.exits.answers import ExitError
-from autotailor.exits.heads import Exit, check_places, cut, find_exits, initial, segments
+from autotailor.exits.heads import Exit, check_places, cut, find_exits, initial, proposed, segments
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.supernet import SuperNet
 
@@ -63,6 +63,10 @@ def test_two_exits_behind_a_removed_block_are_one(net: SuperNet) -> None:
 def test_an_unknown_place_is_refused_with_what_was_meant(net: SuperNet) -> None:
     with pytest.raises(ExitError, match=r"no 'stage11'.*stage1, block1.*Did you mean 'stage1'"):
         check_places(net, ("stage11",), "probe")
+
+
+def test_stages_but_the_last_are_proposed(net: SuperNet) -> None:
+    assert proposed(net) == ("stage1",)
 
 
 def test_the_last_stage_has_no_exit_behind_it(net: SuperNet) -> None:
