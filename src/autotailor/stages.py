@@ -357,7 +357,6 @@ STAGES = {
                 "lut": TABLE,
                 "original": "compiled.pt",
                 "supernet": "supernet.pt",
-                "accuracy": "accuracy.json",
                 "chosen": "polish.json",
                 "polished": "polished.pt",
             },

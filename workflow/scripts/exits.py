@@ -5,14 +5,13 @@ from pathlib import Path
 import autotailor
 from stage import stage
 
-from autotailor import accuracy, artifacts, data, prediction, profiling, search
+from autotailor import accuracy, artifacts, data, profiling, search
 from autotailor.compute.accelerator import resolve
 from autotailor.exits import costs, files, making
 from autotailor.exits.config import ExitsConfig
 from autotailor.export import deployable
 from autotailor.export.export import first_images
 from autotailor.finetuning import polishing
-from autotailor.measurement import summary
 from autotailor.measurement.effort import Effort
 
 with stage(snakemake) as this:
@@ -31,17 +30,15 @@ with stage(snakemake) as this:
     cost = search.cost_of_device(this.params["device"])
     device = profiling.DeviceConfig.from_section(this.params["device"]) if cost.is_measured else None
     lut = profiling.LUT.read(Path(snakemake.input.lut)) if device else None
-    predicted = prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs())
-    latency = summary.predictions(net, predicted, lut, device).latency
     effort = Effort.from_section(this.params["measure"])
 
     def price(networks):
         if device and not this.params["imported"]:
             return costs.measured(networks, device, lut, effort.rounds, effort.seconds, this.work / "networks")
-        found = {name: costs.counted(network) for name, network in networks.items()}
-        if latency is not None:
-            rows = {name: float(latency.predict(chosen[name].subnet.to_array())[0]) for name in found}
-            found = {name: costs.scaled(each, rows[name]) for name, each in found.items()}
+        if lut is None:
+            return {name: costs.counted(network) for name, network in networks.items()}, {}
+        known, rules = lut.latencies(), profiling.fusion_rules(device)
+        found = {name: costs.predicted(net, chosen[name].subnet, each, known, rules) for name, each in networks.items()}
         return found, {}
 
     def write(name, network, folder):

@@ -1,4 +1,4 @@
-"""What segments and heads of networks with exits cost: measured on a device, or multiply-accumulates.
+"""What segments and heads of networks with exits cost: measured, predicted by a table, or multiply-accumulates.
 
 A network is measured up to each exit, and each head alone. ncnn and PyTorch go on from an exit within one network, so
 that a segment is the difference of two such networks. ONNX Runtime does not stop inside a session: there the segments
@@ -17,7 +17,9 @@ import onnx
 from autotailor.exits.answers import Costs
 from autotailor.exits.heads import Exit, head_alone, segments, until
 from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph
+from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.profiling import LUT, DeviceConfig, convert, mean_of_rounds, measure_rounds
 
@@ -50,10 +52,25 @@ def counted(network: WithExits) -> Costs:
     return Costs(_steps(reached), tuple(heads))
 
 
-def scaled(costs: Costs, whole: float) -> Costs:
-    """Costs in proportion, whose network without exits costs ``whole``."""
-    factor = whole / costs.whole
-    return Costs(tuple(factor * each for each in costs.segments), tuple(factor * each for each in costs.heads))
+def predicted(
+    net: SuperNet, subnet: SubNet, network: WithExits, latencies: Mapping[str, float], fusion: FusionRules
+) -> Costs:
+    """Milliseconds by the look-up table; heads, which it lacks, in proportion to their multiply-accumulates.
+
+    Args:
+        net: of the SubNet.
+        subnet: with the exits of ``network``.
+        network: the SubNet with its exits.
+        latencies: feature id to milliseconds.
+        fusion: rules of the runtime.
+    """
+    sequence = net.sequence(subnet, fusion)
+    spent = np.cumsum([latencies.get(each.feature.id, 0.0) for each in sequence])
+    written = {name: position for position, each in enumerate(sequence) for name in each.outputs}
+    reached = [float(spent[written[place.tensor]]) for place in network.places]
+    macs = counted(network)
+    factor = float(spent[-1]) / macs.whole
+    return Costs(_steps([*reached, float(spent[-1])]), tuple(factor * each for each in macs.heads))
 
 
 def measured(
