@@ -57,14 +57,23 @@ def geometric(seen: Answers, costs: Costs) -> list[Policy]:
     return undominated(found, pictures)
 
 
-def candidates(results: Path) -> tuple[list[tuple[str, tuple[str, ...], Costs, Answers]], Any]:
-    """The SubNets of a run with the answers of their exits to its test pictures, and the base picture of each."""
+def candidates(
+    results: Path, only: Sequence[str] = ()
+) -> tuple[list[tuple[str, tuple[str, ...], Costs, Answers]], Any]:
+    """The SubNets of a run with the answers of their exits to its test pictures, and the base picture of each.
+
+    Args:
+        results: of the run.
+        only: names of exits that are looked at; all where none is given.
+    """
     said, found, groups = read_json(results / "exits.json"), [], None
     for name, each in said["networks"].items():
         with np.load(results / "exits" / name / "answers.npz") as arrays:
             answers = Answers(arrays["test_confidence"], arrays["test_right"])
             groups = arrays["test_groups"]
-        found.append((name, tuple(each["exits"]), Costs(tuple(each["segments"]), tuple(each["heads"])), answers))
+        exits, costs = tuple(each["exits"]), Costs(tuple(each["segments"]), tuple(each["heads"]))
+        kept = [number for number, exit_ in enumerate(exits) if not only or exit_ in only]
+        found.append((name, tuple(exits[number] for number in kept), costs.only(kept), answers.only(kept)))
     return found, groups
 
 
@@ -98,9 +107,9 @@ def split(found: Sequence[Any], groups: Any, seed: int) -> dict[tuple[float, str
     return rows
 
 
-def table(results: Path, name: str) -> pd.DataFrame:
+def table(results: Path, name: str, only: Sequence[str]) -> pd.DataFrame:
     """One row for each budget and way."""
-    found, groups = candidates(results)
+    found, groups = candidates(results, only)
     splits = [split(found, groups, seed) for seed in range(SPLITS)]
     rows = []
     for share in SHARES:
@@ -124,8 +133,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="+")
     parser.add_argument("--csv", type=Path)
+    parser.add_argument("--exits", nargs="*", default=[], help="names of exits that are looked at; all by default")
     asked = parser.parse_args()
-    found = pd.concat([table(each.resolve(), each.resolve().parent.name) for each in asked.results])
+    found = pd.concat([table(each.resolve(), each.resolve().parent.name, asked.exits) for each in asked.results])
     Console(width=140).print(plain_table(found, "Exits, MSDNet's thresholds, and no exits; gain is that of exits"))
     if asked.csv:
         found.to_csv(asked.csv, index=False)

@@ -10,6 +10,7 @@ from autotailor.exits.asking import ask
 from autotailor.exits.config import ExitsConfig
 from autotailor.exits.heads import find_exits, with_exits
 from autotailor.exits.training import Head, train_heads
+from autotailor.finetuning.config import DistillationConfig
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.supernet import SuperNet
@@ -36,14 +37,15 @@ class Coloured(TinyStream):
 def test_heads_learn_and_the_network_stays_as_it_is(net: SuperNet, tmp_path: Path) -> None:
     held = TensorEvaluationSet(*coloured(60, 1), np.arange(60))
     data = replace(splits(), train=Coloured(160), validation=held, test=held)
+    polish = PolishConfig(batch_size=32, distillation=DistillationConfig(weight=0.0))  # labels alone teach
     subnet = net.largest()
     graph = net.slice(subnet)
     found = {}
     for kind in ("probe", "full"):
         places = find_exits(net, subnet, graph, ("stage1",), kind)
         for images in (0, 640):
-            config = ExitsConfig(after=("stage1",), head=kind, images=images)
-            heads = train_heads(graph, places, data, config, PolishConfig(batch_size=32), tmp_path / f"{kind}{images}")
+            config = ExitsConfig(after=("stage1",), head=kind, images=images, lr=0.05)
+            heads = train_heads(graph, places, data, config, polish, tmp_path / f"{kind}{images}")
             network = with_exits(graph, places, heads)
             found[kind, images] = ask(network, data.validation, "probability").right.mean(axis=0)
     x = next(iter(data.test.batches(4)))[0]
