@@ -27,9 +27,7 @@ def slices(pair):
         "network": {key: model[key] for key in NETWORK if key in model},
         "weights": model["weights"],
         "pretrain": model["pretrain"],
-        "space": {
-            key: model["space"][key] for key in model["space"] if key != "exits"
-        },
+        "space": {key: model["space"][key] for key in model["space"] if key != "exits"},
         "exits": model["space"].get("exits"),
         "calibration": found["finetune"]["calibration"],
         "runtime": (

@@ -68,7 +68,7 @@ def guaranteed(
         choices: to be tested; by default those of ``front`` on the first half of the pictures.
 
     Returns:
-        The thresholds, with what they are worth on the half that tested them; None where none pass.
+        The thresholds, with what they are worth on the half that tested them; None where none pass that have exits.
     """
     order = np.random.default_rng(seed).permutation(len(answers))
     first, second = (answers.of(half) for half in np.array_split(order, 2))
@@ -83,7 +83,7 @@ def guaranteed(
         return p_value(losses(policy, first), guarantee.epsilon, guarantee.delta)
 
     passed: list[Policy] = []
-    for policy in sorted(choices, key=evidence):
+    for policy in sorted((policy for policy in choices if any(policy.present)), key=evidence):
         if p_value(losses(policy, second), guarantee.epsilon, guarantee.delta) > guarantee.delta:
             break
         passed.append(policy.on(second, costs))
