@@ -31,6 +31,7 @@ from autotailor.data.datasets.table import TableConfig
 from autotailor.data.datasets.torchvision import TorchvisionConfig
 from autotailor.data.datasets.webdataset import WebdatasetConfig
 from autotailor.data.digits.config import DigitsConfig
+from autotailor.exits.config import ExitsConfig
 from autotailor.finetuning.config import FinetuneConfig, PretrainConfig
 from autotailor.finetuning.polishing.config import NOT_OURS, PolishConfig
 from autotailor.finetuning.sampling.mixed import MixedParameters
@@ -147,6 +148,7 @@ def sections() -> list[Section]:
             model,
             ("space",),
         ),
+        Section("### `model.space.exits`", "Off by default ([exits](../guides/exits.md)).", keys(ExitsConfig), model),
         Section("## `device`", "", keys(DeviceConfig), "conf/device/host.yaml"),
         Section(
             "### `device` without a device",

@@ -363,6 +363,28 @@ STAGES = {
             measures=True,
         ),
         Stage(
+            "exits",
+            "early exits of the exported SubNets",
+            {
+                "lut": TABLE,
+                "original": "compiled.pt",
+                "supernet": "supernet.pt",
+                "chosen": "polish.json",
+                "polished": "polished.pt",
+            },
+            {"exits": "exits.json", "files": "exits/"},
+            (
+                *("exits", "device", "imported", "data", "calibration", "polish", "measure"),
+                *("tolerance", "accelerator", "threads"),
+            ),
+            threads="polishing",
+            accelerator=("polish",),
+            measures=True,
+            trains=True,
+            is_long=True,
+            on_demand="where `space.exits` asks for exits",
+        ),
+        Stage(
             "compare",
             "the network scaled uniformly and trained alone",
             {
@@ -399,6 +421,7 @@ STAGES = {
                 "chosen": "polish.json",
                 "candidates": "candidates.csv",
                 "polish": "polish.csv",
+                "exits": When("exits", "exits.json"),
                 "compare": When("compared", "compare.csv"),
                 "exports": ("exports/{export}/subnet.json", "exports/{export}/verification.json"),
             },

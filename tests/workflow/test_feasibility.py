@@ -55,6 +55,14 @@ def test_a_space_is_asked_about_without_a_device(override: str, message: str) ->
     assert bool(told) == bool(message)
 
 
+def test_exits_behind_a_stage_that_the_network_lacks_are_refused_before_any_work() -> None:
+    composed = config.compose(ROOT / "conf", "resnet_digits", "macs")
+    composed["model"]["space"]["exits"] = {"after": ["stage1", "stag2"]}
+    told = feasibility.refusal({"model": composed["model"], "device": None, "compiled": None})
+    assert "space.exits.after: network resnet_digits has no 'stag2'" in told
+    assert "Did you mean 'stage2'?" in told
+
+
 def test_a_network_of_other_classes_than_configured_is_refused_before_it_is_trained() -> None:
     composed = config.compose(ROOT / "conf", "resnet_digits", "macs")
     composed["model"] |= {"source": "windows:windowed_digits", "num_classes": 7, "space": {}}

@@ -106,6 +106,11 @@ def is_compared(wildcards):
     return os.path.exists(path)
 
 
+def has_exits(model):
+    """Whether exported SubNets get early exits."""
+    return model["space"].get("exits") is not None
+
+
 def is_trained_on(wildcards):
     """Whether the members of the pool are trained on together."""
     return PoolConfig.from_section(settings(wildcards)["pool"]).epochs > 0
@@ -125,6 +130,7 @@ CONDITIONS = {
     "measured": lambda wildcards: COSTS[wildcards.device].is_measured,
     "ncnn": lambda wildcards: is_ncnn(wildcards.device),
     "compared": is_compared,
+    "exits": lambda wildcards: has_exits(settings(wildcards)["model"]),
     "pool_trained": is_trained_on,
 }
 """What the inputs of stages depend on (``autotailor.stages``)."""

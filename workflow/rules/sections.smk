@@ -27,7 +27,8 @@ def slices(pair):
         "network": {key: model[key] for key in NETWORK if key in model},
         "weights": model["weights"],
         "pretrain": model["pretrain"],
-        "space": model["space"],
+        "space": {key: model["space"][key] for key in model["space"] if key != "exits"},
+        "exits": model["space"].get("exits"),
         "calibration": found["finetune"]["calibration"],
         "runtime": (
             {key: device.get(key) for key in RUNTIME} if is_measured else device

@@ -159,10 +159,15 @@ def _examined(question: Mapping[str, Any]) -> tuple[str, SuperNet | None]:
     import autotailor
     from autotailor import profiling
     from autotailor.compiler import check, numbers
+    from autotailor.exits.config import ExitsConfig
+    from autotailor.exits.heads import check_places
 
     compiled = question["compiled"]
     try:
         net = autotailor.load(Path(compiled)) if compiled else structure(question["model"])
+        if (asked := question["model"]["space"].get("exits")) is not None:
+            exits = ExitsConfig.from_section(asked)
+            check_places(net, exits.after, exits.head)
         if question["device"] is not None:
             profiling.check_writable(net, profiling.DeviceConfig.from_section(question["device"]))
         else:

@@ -10,6 +10,7 @@ from typing import Any
 
 from autotailor.agreement import check_classes
 from autotailor.config.names import ConfigError
+from autotailor.data.labels import CLASSIFICATION
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.joint import before_race, config_before_race
 from autotailor.stages import STAGES
@@ -39,6 +40,7 @@ def check(config: Mapping[str, Any]) -> None:
     validate(config)
     check_joint(config)
     check_space(config["model"])
+    check_exits(config)
     check_cost(config)
     check_files(config["model"])
     check_resumed(config)
@@ -100,6 +102,16 @@ def check_space(model: Mapping[str, Any]) -> None:
         check_section(model["space"], model["resolution"])
     except SpaceError as error:
         raise ConfigError(f"model.{error}") from error
+
+
+def check_exits(config: Mapping[str, Any]) -> None:
+    """Raises ConfigError where exits are asked for and the task is not classification."""
+    task = of_section(config["data"])
+    if config["model"]["space"].get("exits") is not None and task.name != CLASSIFICATION:
+        raise ConfigError(
+            f"model.space.exits: an exit answers with the class of a picture, and data.task is {task.name}; leave "
+            "exits out, or take a classifier"
+        )
 
 
 def check_cost(config: Mapping[str, Any]) -> None:

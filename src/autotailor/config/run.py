@@ -15,6 +15,7 @@ from autotailor.compute.accelerator import Accelerator
 from autotailor.config.cluster import Cluster
 from autotailor.config.names import ConfigError
 from autotailor.config.recipe import Recipe
+from autotailor.exits.config import ExitsConfig
 from autotailor.finetuning.config import DistilConfig, FinetuneConfig, PretrainConfig
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.training.precision import PRECISIONS
@@ -76,6 +77,7 @@ class SpaceConfig(Section, of="model.space", error=ConfigError):
             and of three, which spares one and two. Under ``blocks`` they stand by kind or name of block, in place
             of those for all; merged blocks by the first of theirs.
         skip: variables that are left out, as shell patterns (``"stem.*"``).
+        exits: early exits of the exported SubNets of a classifier (see below); none by default.
     """
 
     divisor: Positive = 8
@@ -85,6 +87,7 @@ class SpaceConfig(Section, of="model.space", error=ConfigError):
     blocks: Mapping[str, Any] | None = None
     alternatives: Mapping[str, Any] | None = None
     skip: tuple[str, ...] = ()
+    exits: ExitsConfig | None = None
 
 
 class ModelConfig(Section, of="model", error=ConfigError, kw_only=True):

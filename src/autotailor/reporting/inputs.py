@@ -50,6 +50,7 @@ class ReportInputs:
         candidates: SubNets that were evaluated for each budget.
         confirmed: SubNets that were measured for each budget before polishing.
         polish: the race of candidates.
+        exits: early exits of the exported SubNets (``exits.json``).
     """
 
     model: str
@@ -72,6 +73,7 @@ class ReportInputs:
     candidates: Path | None = None
     confirmed: Path | None = None
     polish: Path | None = None
+    exits: Path | None = None
 
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {

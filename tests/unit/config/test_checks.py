@@ -82,6 +82,13 @@ def test_files_of_the_model_are_looked_for_before_any_work() -> None:
     config.check_files({"source": "timm:resnet18", "weights": None})
 
 
+def test_exits_of_what_is_no_classifier_are_refused_before_any_work() -> None:
+    composed = config.compose(CONF, "resnet_digits", "host")
+    composed = changed(composed, ("model", "space", "exits"), {"after": ["stage1"]})
+    with pytest.raises(ConfigError, match=r"model\.space\.exits: .* data\.task is segmentation; leave exits out"):
+        config.check(changed(composed, ("data", "task"), "segmentation"))
+
+
 def test_a_checkpoint_to_go_on_from_is_looked_for_before_any_work() -> None:
     for key in ("model.pretrain", "finetune"):
         composed = config.compose(CONF, "resnet_digits", "host", [f"{key}.resume_from=nowhere.ckpt"])

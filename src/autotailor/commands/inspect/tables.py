@@ -12,6 +12,7 @@ from rich.table import Table
 
 from autotailor.commands.terminal import terminal
 from autotailor.compiler.sources.outputs import no_classes
+from autotailor.exits.heads import proposed
 from autotailor.ir.alternatives.alternative import of_maps
 from autotailor.ir.alternatives.kinds.merged import SPANS
 from autotailor.ir.alternatives.merging import find_merges
@@ -80,6 +81,8 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
     console.print(_static_parts(net.static_parts) if net.static_parts else "Static parts: none.")
     if note := _alternatives_note(net):
         console.print(note, highlight=False)
+    if note := _exits_note(net):
+        console.print(note, highlight=False)
     for note in (*_merge_notes(net), *_kernel_notes(net)):
         console.print(note, highlight=False)
     if note := _folded_note(net):
@@ -111,6 +114,12 @@ def _alternatives_note(net: SuperNet) -> str:
         counts[MERGED] = len({block for block, _, reason in _merges(net) if not reason})
     said = _names(f"{kind} for {count} of {len(net.blocks)} blocks" for kind, count in counts.items() if count)
     return f"Alternatives that `space.alternatives` can ask for: {said}." if said else ""
+
+
+def _exits_note(net: SuperNet) -> str:
+    """The last stages behind which an exit can stand; "" where there are none."""
+    found = proposed(net) if net.num_classes else ()
+    return f"Exits that `space.exits` can ask for: {{after: [{', '.join(found)}]}}." if found else ""
 
 
 def _merges(net: SuperNet) -> list[tuple[str, str, str]]:

@@ -13,6 +13,7 @@ alternatives:                                      # what may stand in for the m
   merged: [1, 2]                                   # one block in place of two, and of three
   blocks: {Bottleneck: {depthwise: true}}          # by kind of block, or by name, in place of those above
 skip: ["stem.*"]                                   # variables to leave out, as shell patterns
+exits: {after: [stage2, stage3], head: probe}      # early exits of the exported SubNets, which are no variables
 
 ``depth`` and ``width`` may also be given by stage: ``depth: {stage2: [0, 1], "*": [0, 1, 2]}``. A list for all stages
 applies to the stages that can take all of its choices; a choice for a named stage must be legal. The ``head`` is the
@@ -34,7 +35,7 @@ from autotailor.ir.space.variable import Number
 
 ALL = "*"
 MOST_RESOLUTIONS = 4096
-_KEYS = ("divisor", "resolution", "depth", "width", "blocks", "alternatives", "skip")
+_KEYS = ("divisor", "resolution", "depth", "width", "blocks", "alternatives", "skip", "exits")
 
 ByOwner = Mapping[str, tuple[Any, ...]]
 Alternatives = Mapping[str, tuple[str, ...]]

@@ -1,0 +1,145 @@
+"""Exits of finished runs: does a budget hold on other pictures, and what do exits gain, against which thresholds?
+
+    python benchmarks/exits.py RESULTS... --csv FILE
+
+RESULTS are folders ``results/MODEL/DEVICE`` of runs with ``space.exits``, after ``python -m autotailor run``. The test
+pictures of each, which have neither trained nor dropped an exit, are divided into halves (by base pictures), 20 times:
+one half chooses the SubNet, its exits and its thresholds for each budget of the expected cost, and the other half says
+what they are worth. Three ways choose on the same half, with the same heads and the same margin below the budget:
+
+- ``exits``: exactly, among all quantiles of all exits;
+- ``msdnet``: shares of pictures that leave follow a geometric law p^k, p from 0.05 to 2 in 40 steps, and each threshold
+  is the quantile that lets its share leave (Huang et al. 2018, arXiv:1703.09844; ``adaptive_inference.py`` of
+  ``kalviny/MSDNet-PyTorch``);
+- ``none``: the most accurate SubNet without exits whose cost keeps the budget.
+
+``kept`` is the share of splits in which the mean cost of the other half keeps the budget, and ``gain`` is paired on the
+pictures of the other half; its standard error is that of the mean over the splits, widened for halves that overlap.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from plain_table import plain_table
+from rich.console import Console
+
+from autotailor.artifacts import read_json
+from autotailor.exits.answers import Answers, Costs, Policy
+from autotailor.exits.choice import SHARES, Candidate, Choice, Chooser, choose
+from autotailor.exits.thresholds import undominated, within
+
+SPLITS = 20
+STEPS = np.linspace(0.05, 2, 40)
+WIDER = np.sqrt(1 / SPLITS + 1)
+"""Of a mean over random halves that overlap, as a factor of their standard deviation (Nadeau, Bengio 2003)."""
+COLUMNS = ("run", "share", "way", "splits", "kept", "expected", "accuracy", "gain", "gain_error")
+
+
+def geometric(seen: Answers, costs: Costs) -> list[Policy]:
+    """The front of MSDNet's thresholds on some answers, by rising cost."""
+    pictures, exits = seen.confidence.shape
+    found = []
+    for p in STEPS:
+        shares = p ** np.arange(1, exits + 2)
+        shares /= shares.sum()
+        left, thresholds = np.ones(pictures, dtype=bool), list[float | None]()
+        for e in range(exits):
+            sure = np.sort(seen.confidence[left, e])[::-1]
+            count = min(round(float(shares[e]) * pictures), len(sure))
+            thresholds.append(float(sure[count - 1]) if count else None)
+            left &= seen.confidence[:, e] < (sure[count - 1] if count else np.inf)
+        worst = float(costs.reach([each is not None for each in thresholds])[-1])
+        found.append(Policy(tuple(thresholds), 0.0, 0.0, 0.0, worst).on(seen, costs))
+    return undominated(found, pictures)
+
+
+def candidates(
+    results: Path, only: Sequence[str] = ()
+) -> tuple[list[tuple[str, tuple[str, ...], Costs, Answers]], Any]:
+    """The SubNets of a run with the answers of their exits to its test pictures, and the base picture of each.
+
+    Args:
+        results: of the run.
+        only: names of exits that are looked at; all where none is given.
+    """
+    said, found, groups = read_json(results / "exits.json"), [], None
+    for name, each in said["networks"].items():
+        with np.load(results / "exits" / name / "answers.npz") as arrays:
+            answers = Answers(arrays["test_confidence"], arrays["test_right"])
+            groups = arrays["test_groups"]
+        exits, costs = tuple(each["exits"]), Costs(tuple(each["segments"]), tuple(each["heads"]))
+        kept = [number for number, exit_ in enumerate(exits) if not only or exit_ in only]
+        found.append((name, tuple(exits[number] for number in kept), costs.only(kept), answers.only(kept)))
+    return found, groups
+
+
+def by_geometry(each: Candidate, budget: float) -> Choice | None:
+    """MSDNet's choice for a SubNet."""
+    policy = within(geometric(each.validation, each.costs), budget, len(each.validation))
+    return None if policy is None else Choice(each, policy, policy.right(each.validation))
+
+
+def split(found: Sequence[Any], groups: Any, seed: int) -> dict[tuple[float, str], tuple[bool, float, Any]]:
+    """Whether the budget is kept, the mean cost, and how right each picture is, by budget and way."""
+    _, group = np.unique(groups, return_inverse=True)
+    first = (np.random.default_rng(seed).permutation(group.max() + 1) % 2 == 0)[group]
+    whole = [Candidate(name, exits, costs, seen.of(first), seen.of(~first)) for name, exits, costs, seen in found]
+    exact = [Chooser(each, groups[first]) for each in whole]
+    alone = [Chooser(each.alone, groups[first]) for each in whole]
+    largest = max(each.costs.whole for each in whole)
+    rows = {}
+    for share in SHARES:
+        budget = share * largest * (1 + 1e-9)
+        theirs = [choice for each in whole if (choice := by_geometry(each, budget)) is not None]
+        ways = {
+            "exits": choose([*exact, *alone], budget),
+            "msdnet": max(theirs, key=lambda choice: choice.policy.accuracy, default=None),
+            "none": choose(alone, budget),
+        }
+        for way, choice in ways.items():
+            if choice is not None:
+                cost = choice.policy.on(choice.candidate.test, choice.candidate.costs).expected
+                rows[share, way] = (cost <= budget, cost / largest, choice.right)
+    return rows
+
+
+def table(results: Path, name: str, only: Sequence[str]) -> pd.DataFrame:
+    """One row for each budget and way."""
+    found, groups = candidates(results, only)
+    splits = [split(found, groups, seed) for seed in range(SPLITS)]
+    rows = []
+    for share in SHARES:
+        for way in ("exits", "msdnet", "none"):
+            there = [each[share, way] for each in splits if (share, way) in each]
+            if not there:
+                continue
+            gains = [
+                100 * float(np.mean(each[share, "exits"][2] - each[share, way][2]))
+                for each in splits
+                if (share, way) in each and (share, "exits") in each
+            ]
+            kept, cost = np.mean([each[0] for each in there]), np.mean([each[1] for each in there])
+            right = 100 * np.mean([each[2].mean() for each in there])
+            error = WIDER * np.std(gains, ddof=1) if len(gains) > 1 else np.nan
+            rows.append((name, share, way, len(there), kept, cost, right, np.mean(gains), error))
+    return pd.DataFrame(rows, columns=list(COLUMNS)).round(3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, nargs="+")
+    parser.add_argument("--csv", type=Path)
+    parser.add_argument("--exits", nargs="*", default=[], help="names of exits that are looked at; all by default")
+    asked = parser.parse_args()
+    found = pd.concat([table(each.resolve(), each.resolve().parent.name, asked.exits) for each in asked.results])
+    Console(width=140).print(plain_table(found, "Exits, MSDNet's thresholds, and no exits; gain is that of exits"))
+    if asked.csv:
+        found.to_csv(asked.csv, index=False)
+
+
+if __name__ == "__main__":
+    main()

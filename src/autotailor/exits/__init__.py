@@ -1,0 +1,1 @@
+"""Early exits: heads behind stages, thresholds chosen exactly, and files that stop where they are sure."""

@@ -1,0 +1,118 @@
+"""What segments and heads of networks with exits cost: measured, predicted by a table, or multiply-accumulates.
+
+A network is measured up to each exit, and each head alone. ncnn and PyTorch go on from an exit within one network, so
+that a segment is the difference of two such networks. ONNX Runtime does not stop inside a session: there the segments
+are networks of their own, and their sum includes what handing on costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from autotailor.exits.answers import Costs
+from autotailor.exits.heads import Exit, head_alone, segments, until
+from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.graph import Graph
+from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
+from autotailor.profiling import LUT, DeviceConfig, convert, mean_of_rounds, measure_rounds
+
+CHAINED = "onnxruntime"
+"""How the runtime is called that does not stop inside a network."""
+
+
+@dataclass(frozen=True, eq=False)
+class WithExits:
+    """A network with exits (``heads.with_exits``) and their places."""
+
+    graph: Graph
+    places: tuple[Exit, ...]
+
+    @property
+    def heads(self) -> tuple[Graph, ...]:
+        """Each head as a network of its own."""
+        return tuple(head_alone(self.graph, place, number) for number, place in enumerate(self.places))
+
+    @property
+    def stops(self) -> tuple[Graph, ...]:
+        """The network up to each exit with this head alone, and the whole network without heads."""
+        return tuple(until(self.graph, number) for number in range(len(self.graph.outputs)))
+
+
+def counted(network: WithExits) -> Costs:
+    """Millions of multiply-accumulates."""
+    heads = [_macs(head) for head in network.heads]
+    reached = [_macs(stop) - head for stop, head in zip(network.stops, [*heads, 0.0], strict=True)]
+    return Costs(_steps(reached), tuple(heads))
+
+
+def predicted(
+    net: SuperNet, subnet: SubNet, network: WithExits, latencies: Mapping[str, float], fusion: FusionRules
+) -> Costs:
+    """Milliseconds by the look-up table; heads, which it lacks, in proportion to their multiply-accumulates.
+
+    Args:
+        net: of the SubNet.
+        subnet: with the exits of ``network``.
+        network: the SubNet with its exits.
+        latencies: feature id to milliseconds.
+        fusion: rules of the runtime.
+    """
+    sequence = net.sequence(subnet, fusion)
+    spent = np.cumsum([latencies.get(each.feature.id, 0.0) for each in sequence])
+    written = {name: position for position, each in enumerate(sequence) for name in each.outputs}
+    reached = [float(spent[written[place.tensor]]) for place in network.places]
+    macs = counted(network)
+    factor = float(spent[-1]) / macs.whole
+    return Costs(_steps([*reached, float(spent[-1])]), tuple(factor * each for each in macs.heads))
+
+
+def measured(
+    networks: Mapping[str, WithExits], device: DeviceConfig, lut: LUT, rounds: int, seconds: float, folder: Path
+) -> tuple[dict[str, Costs], dict[str, float]]:
+    """Milliseconds on a device, all interleaved.
+
+    Returns:
+        Costs by name, and the latency of each network with all its exits, to compare the sums with.
+    """
+    is_chain = device.runtime == CHAINED
+    parts: dict[str, Graph] = {}
+    for name, each in networks.items():
+        cut = segments(each.graph, each.places) if is_chain else each.stops
+        parts |= {f"{name}.stop{number}": graph for number, graph in enumerate(cut)}
+        parts |= {f"{name}.head{number}": graph for number, graph in enumerate(each.heads)}
+        parts[f"{name}.all"] = each.graph
+    files = {}
+    for name, graph in parts.items():
+        place = folder / name
+        place.mkdir(parents=True, exist_ok=True)
+        onnx.save(to_onnx(graph, names=(graph.input, *graph.outputs)), str(place / "model.onnx"))
+        convert(place / "model.onnx", place, device)
+        files[name] = (place, tuple(graph.shapes[graph.input]))
+    found = measure_rounds(files, device, rounds, seconds_each=seconds, lut=lut)
+    latency = {each.key: each.latency_ms for each in mean_of_rounds(found)}
+    costs = {name: _costs(name, len(each.places), latency, is_chain) for name, each in networks.items()}
+    return costs, {name: latency[f"{name}.all"] for name in networks}
+
+
+def _costs(name: str, exits: int, latency: Mapping[str, float], is_chain: bool) -> Costs:
+    heads = [latency[f"{name}.head{number}"] for number in range(exits)]
+    stops = [latency[f"{name}.stop{number}"] for number in range(exits + 1)]
+    without = [max(stop - head, 0.0) for stop, head in zip(stops, [*heads, 0.0], strict=True)]
+    return Costs(tuple(without) if is_chain else _steps(without), tuple(heads))
+
+
+def _steps(reached: Sequence[float]) -> tuple[float, ...]:
+    """Costs from one exit to the next, from those from the input to each; noise makes none negative."""
+    return tuple(np.diff(np.maximum.accumulate(reached), prepend=0.0).tolist())
+
+
+def _macs(graph: Graph) -> float:
+    net = SuperNet.of(graph, {})
+    return float(net.macs().predict(net.largest().to_array())[0])

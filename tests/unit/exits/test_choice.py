@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from autotailor.exits.answers import Costs
+from autotailor.exits.choice import Candidate, by_budget, failure_auroc, folds
+from simulated_exits import answers
+
+COSTS = Costs((2.0, 3.0, 5.0), (0.2, 0.3))
+GROUPS = np.arange(400)
+
+
+def candidate(name: str, scale: float, strength: tuple[float, ...]) -> Candidate:
+    costs = Costs(tuple(scale * each for each in COSTS.segments), tuple(scale * each for each in COSTS.heads))
+    return Candidate(name, ("stage1", "stage2"), costs, answers(400, 1, strength), answers(400, 2, strength))
+
+
+def test_pictures_of_one_base_picture_are_in_one_fold() -> None:
+    groups = np.repeat(np.arange(40), 3)
+    found = folds(120, groups)
+    assert set(found) == set(range(5))
+    assert all(len(set(found[groups == group])) == 1 for group in range(40))
+
+
+def test_subnet_and_exits_are_chosen_together() -> None:
+    large, small = candidate("large", 1.0, (0.8, 1.6, 2.6)), candidate("small", 0.4, (0.2, 0.4, 0.6))
+    rows = by_budget([large, small], GROUPS, GROUPS, (0.3, 0.6, 1.0))
+    assert rows["30 %"]["without"] is None
+    row = rows["60 %"]
+    assert (row["with"]["name"], row["without"]["name"]) == ("large", "small")
+    assert row["with"]["expected"] < row["budget"] < row["with"]["worst"]
+    assert row["gain"] > 2 * row["gain_error"] > 0
+    assert sum(row["with"]["leave"].values()) == pytest.approx(1)
+    assert set(row["with"]["leave"]) == {"stage1", "stage2", "last"}
+
+
+def test_without_use_for_exits_the_subnet_alone_is_chosen() -> None:
+    poor = candidate("poor", 1.0, (-3.0, -3.0, 2.0))
+    row = by_budget([poor], GROUPS, GROUPS, (1.0,))["100 %"]
+    assert row["with"]["leave"]["last"] == 1
+    assert row["gain"] == 0
+
+
+def test_confidence_that_ranks_right_answers_first_has_an_auroc_of_one() -> None:
+    right = np.array([1.0, 1, 0, 0])
+    assert failure_auroc(np.array([0.9, 0.8, 0.3, 0.2]), right) == 1
+    assert failure_auroc(np.array([0.5, 0.5, 0.5, 0.5]), right) == 0.5
+    assert np.isnan(failure_auroc(np.array([0.5, 0.5, 0.5, 0.5]), np.ones(4)))
