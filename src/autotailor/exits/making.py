@@ -188,7 +188,7 @@ def _pictures(
 ) -> dict[str, dict[str, Any]]:
     """Test pictures in Base64 that leave at each exit of the choice that divides them most, the last one included."""
     chosen = [row["with"] for row in budgets.values() if row["with"] and row["with"]["leave"][LAST] < 1]
-    if not chosen or data.shape:
+    if not chosen or data.signal:
         return {}
     most = max(chosen, key=lambda each: -sum(share * math.log(share) for share in each["leave"].values() if share))
     test = headed[most["name"]].test
