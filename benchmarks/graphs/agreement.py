@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from graphs import CASES
 from torch import nn
+from torchvision.ops import FrozenBatchNorm2d
 
 import autotailor
 from autotailor.export.verification import Arrays, arrays, as_arrays, run_onnx
@@ -29,7 +30,7 @@ def network(name: str) -> nn.Module:
     torch.manual_seed(0)
     made = CASES[name].make().eval()
     for module in made.modules():
-        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d | FrozenBatchNorm2d):
             assert module.running_var is not None
             module.running_var.uniform_(0.5, 2.0)
             module.weight.data.uniform_(0.8, 1.2)

@@ -41,8 +41,8 @@ def retinanet() -> nn.Module:
 
 
 def pyramid() -> nn.Module:
-    """The backbone of torchvision's FasterRCNN: ResNet50, from which a pyramid of five maps is made."""
-    return resnet_fpn_backbone(backbone_name="resnet50", weights=None, norm_layer=nn.BatchNorm2d)
+    """The backbone of torchvision's FasterRCNN: ResNet50 with frozen norms, and a pyramid of five maps."""
+    return resnet_fpn_backbone(backbone_name="resnet50", weights=None)
 
 
 def keypoints() -> nn.Module:
