@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from graphs import CASES
 from graphs.agreement import Row, examined
 
-SHOWN = ["network", "outputs", "modifications", "elastic_share", "subnets", "wrong", "error_onnxruntime", "error_ncnn"]
+SHOWN = ["network", "outputs", "modifications", "elastic_share", "response", "subnets", "wrong"]
+SHOWN += ["error_torch", "error_onnxruntime", "error_ncnn"]
 
 
 def graphs(arguments: argparse.Namespace) -> None:

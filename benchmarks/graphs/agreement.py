@@ -26,10 +26,12 @@ Row = dict[str, Any]
 
 
 def network(name: str) -> nn.Module:
-    """A network with random weights, and statistics of BatchNorm as after training, because no output is then flat."""
+    """A network with random weights of such a size that outputs depend on the image, and with statistics."""
     torch.manual_seed(0)
     made = CASES[name].make().eval()
     for module in made.modules():
+        if isinstance(module, nn.Conv1d | nn.Conv2d | nn.ConvTranspose2d | nn.Linear):
+            nn.init.kaiming_normal_(module.weight)
         if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d | FrozenBatchNorm2d):
             assert module.running_var is not None
             module.running_var.uniform_(0.5, 2.0)
@@ -61,10 +63,19 @@ def examined(name: str, count: int, seed: int) -> Row:
         "elastic_share": round(net.elastic_share().elastic, 3),
         "static": "; ".join(sorted({f"{part.kind}: {part.reason}" for part in net.static_parts})),
         "compile_s": round(time.perf_counter() - start, 1),
+        "response": round(_response(net), 3),
     }
     rng = random.Random(seed)
     subnets = [net.smallest(), *(net.sample(rng) for _ in range(count - 1))][:count]
     return row | _compared(net, subnets) | {"seconds": round(time.perf_counter() - start)}
+
+
+@torch.no_grad()
+def _response(net: autotailor.SuperNet) -> float:
+    """How much an output of two images differs, relative to its largest number: near 0, errors would say little."""
+    whole, generator = net.build(net.largest()), torch.Generator().manual_seed(1)
+    one, other = (as_arrays(whole(torch.randn(net.input_shape, generator=generator))) for _ in range(2))
+    return min(_apart((y,), (x,)) for y, x in zip(arrays(one), arrays(other), strict=True))
 
 
 def _compared(net: autotailor.SuperNet, subnets: list[autotailor.SubNet]) -> Row:

@@ -50,6 +50,7 @@ class ReportInputs:
         candidates: SubNets that were evaluated for each budget.
         confirmed: SubNets that were measured for each budget before polishing.
         polish: the race of candidates.
+        pictures: test pictures with masks or boxes, as labels and networks have them (``pictures.json``).
     """
 
     model: str
@@ -72,6 +73,7 @@ class ReportInputs:
     candidates: Path | None = None
     confirmed: Path | None = None
     polish: Path | None = None
+    pictures: Path | None = None
 
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
