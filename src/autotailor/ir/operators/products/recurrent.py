@@ -16,8 +16,9 @@ from autotailor.ir.operators.rule import Deduction, Dimensions, OperatorRule, Te
 
 GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
 ACTIVATIONS = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh"), "RNN": ("Tanh",)}
-LENGTHS, PEEPHOLES = 4, 7
-"""Positions of the inputs that say how long each series is, and how an LSTM's gates read its cell."""
+LENGTHS, STATES, PEEPHOLES = 4, slice(5, 7), 7
+"""Positions of the inputs that say how long each series is, what the first states are, and how an LSTM's gates read its
+cell."""
 
 
 @register
@@ -28,7 +29,10 @@ class RecurrentRule(OperatorRule):
     kinds = tuple(GATES)
 
     def applies(self, node: Node, deduction: Deduction) -> str:
-        return "" if all(map(deduction.is_weight, node.inputs[1:4])) and not _strange(node) else "its form is not known"
+        if not all(map(deduction.is_weight, node.inputs[1:4])) or _strange(node):
+            return "its form is not known"
+        states = [name for name in node.inputs[STATES] if name and deduction.is_weight(name)]
+        return "its first states are those of one batch" if any(deduction.shape(s)[1] > 1 for s in states) else ""
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         time, batch, channels = deduction.dimensions(node.inputs[0])

@@ -1,5 +1,6 @@
 """Recurrent layers that read maps whose widths and sides change, against onnxruntime."""
 
+import numpy as np
 import pytest
 
 import autotailor
@@ -27,6 +28,17 @@ CASES = {
     "lstm": layer("LSTM", "", 4),
     "lstm backwards": layer("LSTM", 'direction = "reverse"', 4),
     "lstm with first states": layer("LSTM", BOTH, 4, 2, inputs="w, r, b, , h, c", h=(2, 1, 5), c=(2, 1, 5)),
+    "rows of a map as a batch": case(
+        "m = Transpose <perm = [0, 2, 3, 1]> (t)  q = Reshape (m, three)  s = Transpose <perm = [1, 0, 2]> (q)"
+        "  every = LSTM <hidden_size = 5> (s, w, r, , , h, h)  one = Squeeze (every, ahead)"
+        "  z = Transpose <perm = [1, 0, 2]> (one)  map = Reshape (z, four)  y = Transpose <perm = [0, 3, 1, 2]> (map)",
+        three=[12, 12, 12],
+        four=[1, 12, 12, 5],
+        ahead=[1],
+        w=(1, 20, 12),
+        r=(1, 20, 5),
+        h=np.zeros((1, 12, 5), np.float32),
+    ),
     "elman": layer("RNN"),
     "last state": case(
         f"{SERIES}every, end = GRU <hidden_size = 5> (s, w, r)  y = Transpose <perm = [1, 0, 2]> (end)",
