@@ -37,9 +37,7 @@ def whole_ssdlite() -> Any:
 def whole_retinanet() -> Any:
     """RetinaNet on ResNet18, with the frozen norms that torchvision's weights come with."""
     extra = LastLevelP6P7(256, 256)
-    pyramid = resnet_fpn_backbone(
-        backbone_name="resnet18", weights=None, returned_layers=[2, 3, 4], extra_blocks=extra
-    )
+    pyramid = resnet_fpn_backbone(backbone_name="resnet18", weights=None, returned_layers=[2, 3, 4], extra_blocks=extra)
     return detection.RetinaNet(pyramid, CLASSES)
 
 

@@ -1,13 +1,14 @@
-"""Fourteen networks that are no plain classifiers, with random weights, and whether all forms of their SubNets agree."""
+"""Fourteen networks that are no plain classifiers, and whether all forms of their SubNets agree."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
+from torch import nn
+
 from graphs import detectors, series, towers
 from returning import Pan, UNet, deeplab, lraspp
-from torch import nn
 
 
 class Case(NamedTuple):

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from graphs import CASES
 from torch import nn
 from torchvision.ops import FrozenBatchNorm2d
 
@@ -20,6 +19,7 @@ import autotailor
 from autotailor.export.verification import Arrays, arrays, as_arrays, run_onnx
 from autotailor.ir.errors import AutoTailorError
 from autotailor.profiling import DeviceConfig, open_runtime
+from graphs import CASES
 
 TOLERANCE = 1e-4
 Row = dict[str, Any]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import timm
 import torch
-from returning import CLASSES
 from torch import nn
 from torchvision.models import detection, resnet18, segmentation
 from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
 from torchvision.ops import Conv2dNormActivation, FeaturePyramidNetwork
+
+from returning import CLASSES
 
 KEYPOINTS = 17
 
@@ -51,7 +54,7 @@ def keypoints() -> nn.Module:
     widths = (512, 64, 64, 64)
     up = (
         nn.Sequential(nn.ConvTranspose2d(a, b, 4, 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU())
-        for a, b in zip(widths[:-1], widths[1:], strict=True)
+        for a, b in pairwise(widths)
     )
     return nn.Sequential(*trunk, *up, nn.Conv2d(widths[-1], KEYPOINTS, 1), nn.Sigmoid())
 
@@ -132,5 +135,3 @@ class BiFPN(nn.Module):
         for layer in self.layers:
             maps = layer(maps)
         return {"scores": [self.scores(each) for each in maps], "boxes": [self.boxes(each) for each in maps]}
-
-

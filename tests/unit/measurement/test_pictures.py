@@ -56,7 +56,9 @@ def test_labels_are_painted_in_the_colours_of_their_classes(found: tuple[str, di
     kind, written = found
     colours = [np.array([int(c[i : i + 2], 16) for i in (1, 3, 5)]) for c in written["classes"].values()]
     if kind == "boxes":  # a network that has learnt nothing is sure of no box, so that its picture is the plain one
-        plain, boxed_ones = (np.stack([opened(each[k]) for each in written["pictures"]]) for k in ("original", "labels"))
+        plain, boxed_ones = (
+            np.stack([opened(each[k]) for each in written["pictures"]]) for k in ("original", "labels")
+        )
         changed = np.abs(boxed_ones - plain).max(3) > 60
         painted = boxed_ones[changed]
         near = min(np.abs(painted - colour).sum(1).min() for colour in colours)

@@ -208,8 +208,8 @@ def _write_group_normalization(node: ir.Node) -> None:
 def _write_recurrent(node: ir.Node) -> None:
     """Removes first states of zeros, as nothing means the same, and zeros have the batch of the export."""
     for slot in (5, 6):
-        state = node.inputs[slot].const_value if len(node.inputs) > slot and node.inputs[slot] is not None else None
-        if state is not None and not state.numpy().any():
+        state = (*node.inputs, *[None] * 7)[slot]
+        if state is not None and state.const_value is not None and not state.const_value.numpy().any():
             node.replace_input_with(slot, None)
 
 

@@ -23,8 +23,10 @@ cell."""
 
 @register
 class RecurrentRule(OperatorRule):
-    """X ``[time, n, channels]``, W ``[directions, gates * hidden, channels]``, R and B; Y ``[time, directions, n,
-    hidden]``, and the last states ``[directions, n, hidden]``."""
+    """X ``[time, n, channels]``, W ``[directions, gates * hidden, channels]``, R and B.
+
+    Y is ``[time, directions, n, hidden]``, and the last states are ``[directions, n, hidden]``.
+    """
 
     kinds = tuple(GATES)
 
@@ -38,7 +40,11 @@ class RecurrentRule(OperatorRule):
         time, batch, channels = deduction.dimensions(node.inputs[0])
         directions, gates, _ = deduction.dimensions(node.inputs[1])
         deduction.declare(node.inputs[1], (directions, gates, channels))
-        for axis in (directions, gates, *(axis for name in node.inputs[2:] if name for axis in deduction.dimensions(name))):
+        for axis in (
+            directions,
+            gates,
+            *(axis for name in node.inputs[2:] if name for axis in deduction.dimensions(name)),
+        ):
             deduction.freeze(axis)
         count, hidden = Constant(directions.meta), Constant(gates.meta // GATES[node.kind])
         state = (count, batch, hidden)
@@ -46,7 +52,9 @@ class RecurrentRule(OperatorRule):
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Any:
         if strange := _strange(node):
-            raise GraphError(f"node {node.name}: {node.kind} with {strange} is not known; export the network without it")
+            raise GraphError(
+                f"node {node.name}: {node.kind} with {strange} is not known; export the network without it"
+            )
         x, w, r, b, _, h, c = (*arguments, *[None] * 7)[:7]
         directions, _, hidden = r.shape
         start = x.new_zeros(directions, x.shape[1], hidden)

@@ -11,7 +11,9 @@ MEAN = "  mean = ReduceMean <axes = [0], keepdims = 0> (every)  y = Transpose <p
 BOTH = 'direction = "bidirectional"'
 
 
-def layer(kind: str, attributes: str = "", gates: int = 1, count: int = 1, inputs: str = "w, r, b", **given: object) -> Case:
+def layer(
+    kind: str, attributes: str = "", gates: int = 1, count: int = 1, inputs: str = "w, r, b", **given: object
+) -> Case:
     """A layer of 5 hidden numbers that reads the columns of a map."""
     text = f"hidden_size = 5{', ' * bool(attributes)}{attributes}"
     weights = {"w": (count, 5 * gates, 12), "r": (count, 5 * gates, 5), "b": (count, 10 * gates), **given}
