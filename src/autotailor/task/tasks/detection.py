@@ -34,8 +34,8 @@ MOST = 100
 """Detections of a picture that are judged, those of the highest scores; COCO's number."""
 SURE = 0.3
 """The score from which on a detection of the original network stands for a box, where pictures have none."""
-DARK = 340
-"""Red, green and blue of a colour, added up, on which white letters are still read."""
+BRIGHTNESS, DARK = (0.3, 0.6, 0.1), 140
+"""What red, green and blue add to brightness, and the brightness up to which white letters are read."""
 KEYS = ("boxes", "scores", "labels")
 MEAN = "picture AP"
 HOW = (
@@ -187,7 +187,7 @@ class Detection(Task):
                 pen.rectangle((left, top, right, bottom), outline=colour, width=2)
                 place = (left + 3, max(top - 11, 0))
                 pen.rectangle(pen.textbbox(place, name), fill=colour)
-                pen.text(place, name, fill="black" if sum(colour) > DARK else "white")
+                pen.text(place, name, fill="black" if np.dot(colour, BRIGHTNESS) > DARK else "white")
         return found
 
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
