@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import masked
 from autotailor import profiling
 from autotailor.ir.feature import OperatorFeature
 from autotailor.profiling.device import fingerprint
@@ -298,6 +299,18 @@ def test_a_pool_is_planned_where_it_is_asked_for_and_without_what_it_does_not_ne
     assert re.search(r"^make_pool +1$", inherited.said, re.MULTILINE)
     assert "train_pool" not in inherited.said
     assert "make_pool" not in snakemake(tmp_path, "-n", "--config", "device=host").said
+
+
+def test_a_pool_of_a_network_that_returns_maps_is_refused_before_it_is_trained(
+    snakemake: Planner, tmp_path: Path
+) -> None:
+    masked.write_notes(tmp_path / "notes", 30)
+    (weights := tmp_path / "weights.pt").touch()
+    own = ["data=masks", f"data.root={tmp_path / 'notes'}", "data.labels=false", f"model.weights={weights}"]
+    done = snakemake(tmp_path / "work", "-n", "--config", "device=host", "--", "pool", overrides=own)
+    assert done.code != 0
+    assert "has the task segmentation, and a pool answers with one row of numbers" in done.said
+    assert snakemake(tmp_path / "work", "-n", "--config", "device=host", overrides=own).code == 0
 
 
 @pytest.mark.parametrize("keys", ["members: 4", "{members: 4, slowdown: 4.0, precision: fp32, rounds: 5}"])

@@ -202,7 +202,15 @@ POOLED = [device for device in MEASURED if is_ncnn(device)]
 
 
 def pools(wildcards):
-    """The pools of all pairs whose device runs ncnn."""
+    """The pools of all pairs whose device runs ncnn; a network that does not return one row is refused before it is trained."""
+    for model in MODELS:
+        known = task.of_section(of_model(model)["data"])
+        if known.has_maps or known.has_boxes:
+            raise WorkflowError(
+                f"autotailor: model {model} has the task {known.name}, and a pool answers with one row of numbers, "
+                "because its files, its server and its C interface have no places for maps or several outputs; leave out "
+                "`pool`: the exports of the run do what the network does"
+            )
     found = [
         f"results/{pair.model}/{pair.device}/pool"
         for pair in MATRIX.pairs

@@ -9,12 +9,14 @@ from autotailor import accuracy, artifacts, data, prediction, profiling, search,
 from autotailor.compute.accelerator import resolve
 from autotailor.pool import making
 from autotailor.pool.config import PoolConfig
+from autotailor.pool.exported import check_network
 
 with stage(snakemake) as this:
     config = PoolConfig.from_section(this.params["pool"])
     device = profiling.DeviceConfig.from_section(this.params["device"])
     making.check_device(device)
     net = autotailor.load(snakemake.input.supernet)
+    check_network(net)
     training = artifacts.read_json(snakemake.input.training) if snakemake.input.training else None
     run = making.Run(
         net,

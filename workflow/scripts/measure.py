@@ -1,5 +1,6 @@
 """Rule measure: the exported SubNets and the original network, predicted against measured."""
 
+import json
 from pathlib import Path
 
 import autotailor
@@ -8,7 +9,7 @@ from stage import stage
 
 from autotailor import accuracy, artifacts, data, prediction, profiling, reporting, search
 from autotailor.finetuning import polishing
-from autotailor.measurement import inheritance, published, summary
+from autotailor.measurement import inheritance, pictures, published, summary
 from autotailor.measurement.effort import Effort
 
 with stage(snakemake) as this:
@@ -43,6 +44,8 @@ with stage(snakemake) as this:
         table = summary.with_budgets(table, limits, search.budget_shares(this.params["budgets"], cost.name))
     with artifacts.atomic(snakemake.output.summary) as path:
         table.to_csv(path, index=False)
+    with artifacts.atomic(snakemake.output.pictures) as path:
+        path.write_text(json.dumps(pictures.pictures(models, splits)), encoding="utf-8")
     if has_device and not measured:
         this.tell(
             f"latencies are not measured, since the LUT is imported; to measure on {device.name}, leave out lut=..."

@@ -8,10 +8,12 @@ from stage import stage
 
 from autotailor import accuracy, artifacts, data, search, task
 from autotailor.finetuning import FinetuneConfig, joint
+from autotailor.pool.exported import check_network
 from autotailor.pool.members import members_of
 
 with stage(snakemake) as this:
     net, original = (autotailor.load(path) for path in (snakemake.input.supernet, snakemake.input.original))
+    check_network(net)
     config = FinetuneConfig.from_section(this.params["train_pool"])
     splits = accuracy.with_labels(data.load(this.params["data"]), original, config.accelerator)
     this.uses(splits, "train", "validation")

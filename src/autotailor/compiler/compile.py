@@ -25,6 +25,7 @@ from autotailor.compiler.library import reason
 from autotailor.compiler.normalise import normalise
 from autotailor.compiler.parser import parse
 from autotailor.compiler.passes.layout import given
+from autotailor.compiler.rewrites.frozen_norms import with_folded_norms
 from autotailor.compiler.sources.outputs import Output, flat, no_classes
 from autotailor.compiler.sources.source import Source, read_onnx, read_source
 from autotailor.compiler.traced import check_export, warn_of_unused
@@ -128,10 +129,11 @@ def _compile(
 ) -> SuperNet:
     """Compiles an ONNX model that was read from its source; ``network`` is the module whose export it is."""
     folded = recorded(model)
-    graph = parsed = parse(normalise(model, resolution), name)
-    check_weights(graph)
+    parsed = parse(normalise(model, resolution), name)
+    check_weights(parsed)
+    graph, frozen = with_folded_norms(parsed)
     if batch_norm != "keep":
-        graph = reinsert(graph, folded if batch_norm == "auto" else folded | biased_convolutions(graph))
+        graph = reinsert(graph, folded | frozen | (biased_convolutions(graph) if batch_norm != "auto" else set()))
     graph = replace(_with_kinds(graph, network), given=given(model))
     net = SuperNet.of(graph, dict(space) if isinstance(space, Mapping) else space)
     check_network(net)

@@ -10,11 +10,13 @@ import onnx
 import torch
 
 from autotailor.artifacts import atomic
+from autotailor.compiler.sources.outputs import no_classes
 from autotailor.data import EvaluationSet
 from autotailor.export.deployable import Deployable
 from autotailor.export.export import ONNX, first_images
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.space.subnet import SubNet
+from autotailor.ir.supernet import SuperNet
 from autotailor.profiling.runtimes.base import Runtime
 from autotailor.serving.errors import PoolError
 
@@ -46,6 +48,16 @@ class ExportedMember:
         return channels, height, width
 
 
+def check_network(net: SuperNet) -> None:
+    """Raises PoolError for a network that does not return one row of numbers, which is all that a pool answers with."""
+    if not net.num_classes:
+        raise PoolError(
+            f"network {net.name} {no_classes(net.graph.outputs)}; a pool answers with one row of numbers, because its "
+            f"files, its server and its C interface have no places for maps or several outputs; the SubNets that the "
+            f"rule export writes need no pool"
+        )
+
+
 def export_member(network: Deployable, evaluation: EvaluationSet, runtime: Runtime, folder: Path) -> ExportedMember:
     """Writes a SubNet's files into a folder, which appears whole or not at all.
 
@@ -56,14 +68,10 @@ def export_member(network: Deployable, evaluation: EvaluationSet, runtime: Runti
         folder: of the files.
 
     Raises:
-        PoolError: the network is no classifier.
+        PoolError: the network does not return one row of numbers.
         ProfilingError: ncnn cannot run the network.
     """
-    if not network.net.num_classes:
-        raise PoolError(
-            f"network {network.net.name} returns no row of classes, and pools serve classifiers; export its SubNets "
-            f"(rule export), which need no pool"
-        )
+    check_network(network.net)
     images = first_images(network.graph, evaluation)
     with torch.no_grad():
         logits = network.reference(torch.from_numpy(images)).numpy()

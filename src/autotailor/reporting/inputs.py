@@ -51,6 +51,7 @@ class ReportInputs:
         confirmed: SubNets that were measured for each budget before polishing.
         polish: the race of candidates.
         exits: early exits of the exported SubNets (``exits.json``).
+        pictures: test pictures with masks or boxes, as labels and networks have them (``pictures.json``).
     """
 
     model: str
@@ -74,6 +75,7 @@ class ReportInputs:
     confirmed: Path | None = None
     polish: Path | None = None
     exits: Path | None = None
+    pictures: Path | None = None
 
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {

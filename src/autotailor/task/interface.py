@@ -9,7 +9,7 @@ Of each picture it keeps a value from 0 to 1, how right the outputs are, and a l
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -203,6 +203,16 @@ class Task(ABC):
             f"%; check that {check} {data.read(resolution)}, normalised by mean {list(data.mean)} and std "
             f"{list(data.std)}"
         )
+
+    def painted(self, picture: Any, target: torch.Tensor, colours: Mapping[str, tuple[int, ...]]) -> Any:
+        """A picture with what a target says of its places; None where targets say nothing of places, as here.
+
+        Args:
+            picture: of PIL, which stays as it is.
+            target: of this picture, its own or an answer.
+            colours: of each class, red, green and blue, in the order of the classes.
+        """
+        return None
 
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
         """What each picture adds to the score of a set: numbers ``[n]`` whose mean is the score; here the values.

@@ -269,6 +269,20 @@ def test_names_are_escaped(inputs: ReportInputs, tmp_path: Path) -> None:
     assert "<script>alert" not in (tmp_path / "report.html").read_text()
 
 
+def test_pictures_stand_side_by_side_where_there_are_some(inputs: ReportInputs, tmp_path: Path) -> None:
+    url, path = "data:image/jpeg;base64,AAAA", tmp_path / "pictures.json"
+    rows = [{"labels": url, "original": url, "<b>": url}] * 2
+    path.write_text(json.dumps({"classes": {"<i>": "#ff0000"}, "pictures": rows}))
+    build_report(dataclasses.replace(inputs, pictures=path), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert text.count(f'<img src="{url}"') == 6
+    assert 'alt="picture 2: &lt;b&gt;"' in text
+    assert "<b>" not in text
+    path.write_text(json.dumps({"classes": {}, "pictures": []}))
+    build_report(dataclasses.replace(inputs, pictures=path), tmp_path / "report.html")
+    assert "<img" not in (tmp_path / "report.html").read_text()
+
+
 def test_figures_for_snakemake(inputs: ReportInputs, bare_inputs: ReportInputs, tmp_path: Path) -> None:
     for name in FIGURES:
         for number, tables in enumerate((inputs, bare_inputs)):

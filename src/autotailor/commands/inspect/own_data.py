@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,9 @@ LISTED = 24  # classes
 RARE = 5  # times as many pictures that another class has, from which on a class is said to be rare
 IMAGENET_CROP = 0.875
 DECODERS, WRITTEN = "autotailor.task.decoders", "mine:decode"
+ANCHORED = {"ssdlite320": (6, (16, 32, 64, 128, 256, 512)), "retinanet": (9, (8, 16, 32, 64, 128))}
+"""Decoders of torchvision's detectors, with the anchors of each place and the strides of the maps."""
+LARGEST = 2048  # pixels
 Triple = tuple[float, float, float]
 
 
@@ -207,10 +211,19 @@ def _decoder(shapes: Sequence[tuple[int, ...]], classes: int) -> str:
     if [len(each) for each in axes] in ([3, 3], [3, 3, 3]) and [each[0] for each in axes[:2]] == [classes, 2]:
         return f"{DECODERS}.centres:centres"
     if len(axes) == 2 and all(len(each) == 2 for each in axes) and 4 in (axes[0][1], axes[1][1]):
-        return f"{DECODERS}.anchors:ssdlite320"
+        return f"{DECODERS}.anchors:{_anchored(axes[0][0])}"
     if len(axes[0]) == 2 and min(axes[0]) in (classes + 4, classes + 5):
         return f"{DECODERS}.yolo:yolo"
     return WRITTEN
+
+
+def _anchored(count: int) -> str:
+    """The decoder whose anchors have this number in square pictures of some size, the first where none has."""
+    for name, (each, strides) in ANCHORED.items():
+        grids = (sum(math.ceil(side / stride) ** 2 for stride in strides) for side in range(8, LARGEST, 8))
+        if count % each == 0 and count // each in grids:
+            return name
+    return next(iter(ANCHORED))
 
 
 def _read_table(path: Path) -> OwnData:

@@ -30,7 +30,8 @@ def fix_signature(model: ir.Model, resolution: int | None) -> None:
         raise GraphError(
             f"graph {name}: a network for images has one input and at least one output, this one has {len(read)} "
             f"({_names(read)}) and {len(graph.outputs)} ({_names(graph.outputs)}); set model.output (inspect: "
-            f"--output) to the name of the output you need, or cut the part you need out with onnx.utils.extract_model"
+            f"--output) to what one input leads to, cut the part you need out with onnx.utils.extract_model, or let "
+            f"the network take one array, such as two pictures as its channels, and take that apart"
         )
     graph.inputs.clear()
     graph.inputs.extend(read)

@@ -205,6 +205,14 @@ def _write_group_normalization(node: ir.Node) -> None:
             _set_constant(node, slot, np.repeat(gains, channels // gains.size))
 
 
+def _write_recurrent(node: ir.Node) -> None:
+    """Removes first states of zeros, as nothing means the same, and zeros have the batch of the export."""
+    for slot in (5, 6):
+        state = (*node.inputs, *[None] * 7)[slot]
+        if state is not None and state.const_value is not None and not state.const_value.numpy().any():
+            node.replace_input_with(slot, None)
+
+
 def _check_batch_normalization(node: ir.Node) -> None:
     if _int(node, "training_mode", 0):
         raise GraphError(
@@ -240,6 +248,7 @@ _CANONICALISERS: dict[str, Canonicaliser] = {
     "Pad": _write_pad,
     "Resize": _write_resize,
     "Gemm": _write_gemm,
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), _write_recurrent),
     "GroupNormalization": _write_group_normalization,
     "BatchNormalization": _check_batch_normalization,
     "Dropout": _check_dropout,

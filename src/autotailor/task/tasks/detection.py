@@ -9,7 +9,7 @@ original one, as in the task ``outputs``, and boxes judge.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ MOST = 100
 """Detections of a picture that are judged, those of the highest scores; COCO's number."""
 SURE = 0.3
 """The score from which on a detection of the original network stands for a box, where pictures have none."""
+BRIGHTNESS, DARK = (0.3, 0.6, 0.1), 140
+"""What red, green and blue add to brightness, and the brightness up to which white letters are read."""
 KEYS = ("boxes", "scores", "labels")
 MEAN = "picture AP"
 HOW = (
@@ -171,6 +173,22 @@ class Detection(Task):
             f"({', '.join(data.classes[:4])} ...), and that the network was trained on"
         )
         return self.no_better(asked, data, resolution, f"{name} has {MEAN}", "a network that finds nothing", check)
+
+    def painted(self, picture: Any, target: torch.Tensor, colours: Mapping[str, tuple[int, ...]]) -> Any:
+        """See Task: boxes with the names of their classes; crowds are left out."""
+        from PIL import ImageDraw
+
+        found, shades = picture.copy(), list(colours.items())
+        pen = ImageDraw.Draw(found)
+        for *edges, label, crowd in target.tolist():
+            if 0 <= label < len(shades) and not crowd:
+                name, colour = shades[int(label)]
+                left, top, right, bottom = (edge * side for edge, side in zip(edges, found.size * 2, strict=True))
+                pen.rectangle((left, top, right, bottom), outline=colour, width=2)
+                place = (left + 3, max(top - 11, 0))
+                pen.rectangle(pen.textbbox(place, name), fill=colour)
+                pen.text(place, name, fill="black" if np.dot(colour, BRIGHTNESS) > DARK else "white")
+        return found
 
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
         """See Task: mAP and the influences of pictures on it."""

@@ -17,6 +17,7 @@ with n pictures and C classes. The mean of s_i is mIoU, and their scatter is wha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +151,16 @@ class Segmentation(Task):
         guess = "a network that says the commonest class everywhere"
         check = "it was trained on these classes, in this order (data.classes), and on"
         return self.no_better(asked, data, resolution, f"{name} has {MEAN}", guess, check)
+
+    def painted(self, picture: Any, target: torch.Tensor, colours: Mapping[str, tuple[int, ...]]) -> Any:
+        """See Task: each class in its colour; what does not count stays as it is."""
+        from PIL import Image
+
+        known = np.full((IGNORED + 1, 3), -1, dtype=np.int64)
+        known[: len(colours)] = list(colours.values())
+        classes = Image.fromarray(target.cpu().numpy().astype(np.uint8)).resize(picture.size, Image.Resampling.NEAREST)
+        tint, pixels = known[np.asarray(classes)], np.asarray(picture)
+        return Image.fromarray(np.where(tint < 0, pixels, (pixels + tint) // 2).astype(np.uint8))
 
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
         """See Task: the influence of pictures on mIoU, from counts ``[n, 2, classes]``."""

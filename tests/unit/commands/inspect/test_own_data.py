@@ -381,6 +381,7 @@ def test_boxes_are_recognised_and_their_decoder_is_proposed_by_the_outputs_shape
     shapes = {
         "autotailor.task.decoders.centres:centres": ((1, 3, 16, 16), (1, 2, 16, 16), (1, 2, 16, 16)),
         "autotailor.task.decoders.anchors:ssdlite320": ((1, 3234, 4), (1, 3234, 4)),
+        "autotailor.task.decoders.anchors:retinanet": ((1, 774, 4), (1, 774, 4)),
         "autotailor.task.decoders.yolo:yolo": ((1, 7, 84),),
         "mine:decode": ((1, 9, 84),),
     }
