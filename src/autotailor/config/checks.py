@@ -16,6 +16,9 @@ from autotailor.finetuning.joint import before_race, config_before_race
 from autotailor.stages import STAGES
 from autotailor.task.registry import of_section
 
+MACS = "macs"
+"""The metric of devices that count multiply-accumulates."""
+
 SOME = 7
 """Classes with which a loss is tried where their number is not known yet."""
 TEACHING = {
@@ -105,12 +108,21 @@ def check_space(model: Mapping[str, Any]) -> None:
 
 
 def check_exits(config: Mapping[str, Any]) -> None:
-    """Raises ConfigError where exits are asked for and the task is not classification."""
-    task = of_section(config["data"])
-    if config["model"]["space"].get("exits") is not None and task.name != CLASSIFICATION:
+    """Raises ConfigError where exits are asked for, and the task is not classification or exits save nothing."""
+    from autotailor import search
+
+    if config["model"]["space"].get("exits") is None:
+        return
+    task, cost = of_section(config["data"]), search.cost_of_device(config["device"])
+    if task.name != CLASSIFICATION:
         raise ConfigError(
             f"model.space.exits: an exit answers with the class of a picture, and data.task is {task.name}; leave "
             "exits out, or take a classifier"
+        )
+    if not cost.is_measured and cost.name != MACS:
+        raise ConfigError(
+            f"model.space.exits: a picture that leaves early saves no {cost.title}, which device="
+            f"{config['device']['name']} counts; leave exits out, or take device=macs or a device"
         )
 
 

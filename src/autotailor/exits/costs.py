@@ -67,9 +67,13 @@ def predicted(
     sequence = net.sequence(subnet, fusion)
     spent = np.cumsum([latencies.get(each.feature.id, 0.0) for each in sequence])
     written = {name: position for position, each in enumerate(sequence) for name in each.outputs}
-    reached = [float(spent[written[place.tensor]]) for place in network.places]
     macs = counted(network)
     factor = float(spent[-1]) / macs.whole
+    shares = factor * np.cumsum(macs.segments)  # where an operator goes on behind the end of a block
+    reached = [
+        float(spent[written[place.tensor]] if place.tensor in written else share)
+        for place, share in zip(network.places, shares, strict=False)
+    ]
     return Costs(_steps([*reached, float(spent[-1])]), tuple(factor * each for each in macs.heads))
 
 

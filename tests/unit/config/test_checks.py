@@ -89,6 +89,17 @@ def test_exits_of_what_is_no_classifier_are_refused_before_any_work() -> None:
         config.check(changed(composed, ("data", "task"), "segmentation"))
 
 
+def test_exits_that_save_nothing_of_what_budgets_limit_are_refused() -> None:
+    for device in ("macs", "parameters"):
+        composed = config.compose(CONF, "resnet_digits", device)
+        composed = changed(composed, ("model", "space", "exits"), {"after": ["stage1"]})
+        if device == "macs":
+            config.check(composed)
+        else:
+            with pytest.raises(ConfigError, match=r"saves no parameters, which device=parameters counts; leave exits"):
+                config.check(composed)
+
+
 def test_a_checkpoint_to_go_on_from_is_looked_for_before_any_work() -> None:
     for key in ("model.pretrain", "finetune"):
         composed = config.compose(CONF, "resnet_digits", "host", [f"{key}.resume_from=nowhere.ckpt"])
