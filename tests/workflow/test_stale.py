@@ -99,7 +99,7 @@ def test_changed_code_is_named_and_can_be_kept(snakemake: Snakemake) -> None:
         assert "report" in kept
         refused = snakemake("-n", config=["keep=finetun"])
         assert refused.code == 1
-        assert "unknown keep 'finetun'; known are pretrain, finetune" in refused.said
+        assert "unknown keep 'finetun'; known are pretrain, distil, finetune" in refused.said
 
 
 def test_the_training_of_a_pool_runs_again_only_where_a_pool_is_asked_for(snakemake: Snakemake) -> None:

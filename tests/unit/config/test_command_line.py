@@ -8,7 +8,7 @@ from autotailor.config import CommandLine, ConfigError
 @pytest.mark.parametrize("value", ["search", ["finetune,profile"], True])
 def test_a_rule_that_cannot_be_kept_is_told_those_that_can(value: object) -> None:
     told = (
-        r"pretrain, distil, finetune, sensitivity, validate_accuracy, profile, train_pool, polish, compare"
+        r"pretrain, distil, finetune, sensitivity, validate_accuracy, profile, train_pool, polish, exits, compare"
         if value is not True
         else "a list"
     )

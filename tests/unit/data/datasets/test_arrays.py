@@ -72,7 +72,7 @@ def test_lines_and_maps_are_signals_too(shape: tuple[int, ...], image: tuple[int
     in_bytes = load(written(tmp_path / "b.npz", **made), mean=[0.0] * image[0], std=[1.0] * image[0])
     found = next(in_bytes.validation.batches(8))[0]
     assert 0 <= float(found.min()) < float(found.max()) <= 1
-    assert in_bytes.scale == 255
+    assert in_bytes.signal.scale == 255
 
 
 def test_a_group_stays_in_one_part(tmp_path: Path) -> None:
