@@ -30,7 +30,8 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Processes of a workflow import the same packages again and again. All of them are compiled once, by setup, but for the
 # packages' own tests, a quarter of all code: where Python is told to keep no compiled modules, each process would
-# otherwise compile all it imports (PyTorch: 3 s, not 1).
+# otherwise compile all it imports (PyTorch: 3 s, not 1). `make setup COMPILE=` leaves each package to its first import.
+COMPILE ?= yes
 unexport PYTHONDONTWRITEBYTECODE
 # Threads of NumPy's matrices spin while they wait for each other, which slows down whatever runs beside them.
 export OPENBLAS_NUM_THREADS ?= 1
@@ -48,7 +49,7 @@ $(READY): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
-	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|testing)/' $(VENV)/lib || true  # files that are no modules fail
+	@test -z "$(COMPILE)" || $(BIN)/python -m compileall -qq -j 0 -x '/(tests?|testing)/' $(VENV)/lib || true  # files that are no modules fail
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
 	@touch $@
 
