@@ -307,7 +307,7 @@ def test_a_pool_of_a_network_that_returns_maps_is_refused_before_it_is_trained(
     masked.write_notes(tmp_path / "notes", 30)
     (weights := tmp_path / "weights.pt").touch()
     own = ["data=masks", f"data.root={tmp_path / 'notes'}", "data.labels=false", f"model.weights={weights}"]
-    done = snakemake(tmp_path / "work", "-n", "--config", "device=host", "--", "pool", overrides=own)
+    done = snakemake(tmp_path / "work", "pool", "-n", "--config", "device=host", overrides=own)
     assert done.code != 0
     assert "has the task segmentation, and a pool answers with one row of numbers" in done.said
     assert snakemake(tmp_path / "work", "-n", "--config", "device=host", overrides=own).code == 0
