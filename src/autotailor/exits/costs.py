@@ -72,7 +72,7 @@ def predicted(
     shares = factor * np.cumsum(macs.segments)  # where an operator goes on behind the end of a block
     reached = [
         float(spent[written[place.tensor]] if place.tensor in written else share)
-        for place, share in zip(network.places, shares, strict=False)
+        for place, share in zip(network.places, shares[:-1], strict=True)
     ]
     return Costs(_steps([*reached, float(spent[-1])]), tuple(factor * each for each in macs.heads))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 import shutil
 from collections.abc import Callable, Mapping
@@ -13,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 
 from autotailor.data import DataSplits, EvaluationSet
+from autotailor.data.files.shown import as_pictures, in_base64
 from autotailor.exits.answers import LAST, Answers, Costs, Policy
 from autotailor.exits.asking import ask
 from autotailor.exits.choice import Candidate, by_budget, failure_auroc
@@ -197,7 +195,7 @@ def _pictures(
     for number, (name, share) in enumerate(most["leave"].items()):
         positions = np.flatnonzero(left == number)[:SHOWN]
         if len(positions):
-            pictures = [_png(image, data) for image in _images(data.test, positions)]
+            pictures = [_png(each) for each in as_pictures(_images(data.test, positions), data)]
             found[name] = {"network": most["name"], "share": share, "png": pictures}
     return found
 
@@ -206,14 +204,7 @@ def _images(images: EvaluationSet, positions: Any) -> torch.Tensor:
     return torch.cat([batch for batch, _ in images.part(positions.astype(np.int64)).batches(SHOWN)])
 
 
-def _png(image: torch.Tensor, data: DataSplits) -> str:
-    """A picture in Base64."""
-    mean, std = (torch.tensor(values).view(-1, 1, 1) for values in (data.mean, data.std))
-    pixels = ((image * std + mean).clamp(0, 1) * 255).round().byte()
-    if len(pixels) == 1:
-        pixels = pixels.expand(3, -1, -1)
-    found = Image.fromarray(pixels.permute(1, 2, 0).contiguous().numpy())
-    found.thumbnail((SIDE, SIDE))
-    buffer = io.BytesIO()
-    found.save(buffer, "PNG")
-    return base64.b64encode(buffer.getvalue()).decode()
+def _png(picture: Any) -> str:
+    """A small picture in Base64."""
+    picture.thumbnail((SIDE, SIDE))
+    return in_base64(picture, "PNG")

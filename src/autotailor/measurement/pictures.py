@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import colorsys
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 import torch
 
 from autotailor.data import resize
+from autotailor.data.files.shown import as_pictures, in_base64
 from autotailor.data.splits import DataSplits
 from autotailor.export.verification import as_tensors, run_onnx
 from autotailor.measurement.summary import ORIGINAL, input_shape
@@ -62,17 +61,13 @@ def _colours(classes: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
 
 
 def _plain(images: torch.Tensor, data: DataSplits) -> list[Any]:
-    """Images as pictures of PIL, not normalised any more."""
+    """Images as pictures that are large enough to be painted."""
     from PIL import Image
 
-    mean, std = (torch.tensor(each).reshape(-1, 1, 1) for each in (data.mean, data.std))
-    pixels = ((images * std + mean).clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).numpy()
     side = max(SIDE, images.shape[-1])
-    return [Image.fromarray(each).resize((side, side), Image.Resampling.BICUBIC) for each in pixels]
+    return [each.resize((side, side), Image.Resampling.BICUBIC) for each in as_pictures(images, data)]
 
 
 def _url(picture: Any) -> str:
     """A picture as a data URL."""
-    buffer = io.BytesIO()
-    picture.save(buffer, "JPEG", quality=85)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return "data:image/jpeg;base64," + in_base64(picture, "JPEG", quality=85)
