@@ -29,6 +29,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ from autotailor.ir.errors import AutoTailorError
 SCHEMA_VERSION = 1
 FORGOTTEN_SECONDS = 3600.0
 """Age from which a temporary folder counts as left behind."""
+OLD_SECONDS = 14 * 24 * 3600.0
+"""After which a file that is kept for later rules, and that no rule has read, is removed."""
 _TEMPORARY = re.compile(r"\.[a-z0-9_]{8}$")  # the suffix that tempfile adds to the prefix
 PROVENANCE = "provenance"
 _UNFINISHED = ("unexpected pos", "PytorchStreamWriter failed")  # messages of torch.save for an unfinished write
@@ -118,6 +121,21 @@ def sweep(folder: Path, name: str = "*", older_than: float = 0.0) -> None:
             with suppress(OSError):
                 if time.time() - left.stat().st_mtime >= older_than:
                     shutil.rmtree(left)
+
+
+@cache
+def swept(folder: Path) -> Path:
+    """A folder of files for later rules, from which this process has removed old ones and what killed processes left.
+
+    Args:
+        folder: of the files, whose dates say when a rule has last read them; it need not be there.
+    """
+    sweep(folder, older_than=OLD_SECONDS)
+    with suppress(OSError):
+        for path in folder.glob("*.np[yz]"):
+            if time.time() - path.stat().st_mtime > OLD_SECONDS:
+                path.unlink()
+    return folder
 
 
 def _flush(path: Path) -> None:

@@ -15,7 +15,7 @@ with stage(snakemake) as this:
     splits = data.load(this.params["data"])
     this.uses(splits, "train", "validation")
     config = finetuning.DistilConfig.from_section(this.params["distil"])
-    result = finetuning.distil(net, splits, config, this.work, this.record)
+    result = finetuning.distil(net, splits, config, this.work, this.record, this.work.parent / "branches")
     with artifacts.atomic(snakemake.output.supernet) as path:
         result.net.save(path)
     with artifacts.atomic(snakemake.output.history) as path:
@@ -27,4 +27,5 @@ with stage(snakemake) as this:
     this.run.metrics(metrics)
     said = ", ".join(f"{choice} {before:.3f} to {after:.3f}" for choice, (before, after) in result.errors.items())
     kept = f"; {result.kept} of them were no better and stay in closed form" if result.kept else ""
-    this.tell(f"errors of alternatives: {said}{kept}" if said else "no alternative can be trained by itself")
+    known = f"; {result.known} of them had been trained before" if result.known else ""
+    this.tell(f"errors of alternatives: {said}{kept}{known}" if said else "no alternative can be trained by itself")

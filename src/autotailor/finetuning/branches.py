@@ -4,12 +4,18 @@ Every branch reads what its block reads there, and learns what the block says (A
 branches do not depend on each other, one pass over a batch trains all of them, and the given network stays as it is. No
 labels are needed. Branches begin with their solutions in closed form (rule ``moments``), and one whose error on other
 pictures did not fall keeps its beginning.
+
+What a branch has learnt depends on nothing but the given network, its beginning, the pictures and the configuration. So
+it lies in a file of its own for later rules, named by these, and a space with one more alternative trains that one.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import zipfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,6 +28,7 @@ from torch import nn
 from autotailor.accuracy.calibration import as_input
 from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.fingerprint import fingerprint
+from autotailor.artifacts import atomic, swept
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.placement import device_of, place
 from autotailor.data.augmentation.stream import augmented
@@ -36,13 +43,15 @@ from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.training.watch import Record, Watch, no_record
 from autotailor.ir.alternatives.alternative import alternatives
 from autotailor.ir.execution.modules.graph import GraphModule
-from autotailor.ir.graph import Graph
+from autotailor.ir.graph import Graph, Node
 from autotailor.ir.junctions import SOURCES, branch, junctions, kind_of, selected
 from autotailor.ir.supernet import SuperNet
 
 Array = npt.NDArray[Any]
 SEEN, PARTS = 128, 4
 """Most pictures on which branches are compared with their beginning; parts of the training, as epochs are counted."""
+VERSION, ERRORS = "branches 1", ":errors"
+"""Of what files of branches say, and the name of the errors in them."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +62,30 @@ class Part:
         choice: that the branch stands for, ``KIND`` or ``KIND:PARAMETER``.
         target: the tensor that the block writes.
         output: the tensor that stands in for it.
-        weights: of the branch alone, by name.
+        nodes: that are there for it alone.
+        weights: names of these nodes' own.
     """
 
     choice: str
     target: str
     output: str
-    weights: frozenset[str]
+    nodes: tuple[Node, ...]
+    weights: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What a branch has learnt.
+
+    Attributes:
+        weights: of the branch, by name; those of its beginning where it was not better afterwards.
+        before: its error in closed form.
+        after: its error when it was trained.
+    """
+
+    weights: Mapping[str, Array]
+    before: float
+    after: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +97,14 @@ class DistilResult:
         errors: choice to the mean error of its branches in closed form and afterwards, on pictures of the validation
             set: the mean square of what a branch leaves of what its block says, as a share of the latter's variance.
         kept: number of branches that keep their beginning.
-        history: one row for each epoch.
+        known: number of branches that an earlier rule has trained.
+        history: one row for each epoch; none where all are known.
     """
 
     net: SuperNet
     errors: dict[str, tuple[float, float]]
     kept: int
+    known: int
     history: list[Row]
 
 
@@ -86,17 +114,27 @@ def parts_of(graph: Graph) -> list[Part]:
     Kinds whose choices are sizes of one set of weights (``Asked.nested``) are not: training one size spoils the others.
     """
     given, found = selected(graph).weights, list[Part]()
+    written = {node.inputs[0]: node.outputs[0] for node in reversed(junctions(graph))}
     for junction in junctions(graph):
+        target = junction.inputs[0]
+        while target in written:  # what stands behind all junctions of a block
+            target = written[target]
         for position, choice in enumerate(junction.get(SOURCES)):
             if position and not alternatives()[kind_of(choice)].nested:
-                read = {name for node in branch(graph, junction, position) for name in node.inputs}
+                nodes = branch(graph, junction, position)
+                read = {name for node in nodes for name in node.inputs}
                 own = (read & graph.weights.keys()) - given.keys()
-                found.append(Part(choice, junction.inputs[0], junction.inputs[position], frozenset(own)))
+                found.append(Part(choice, target, junction.inputs[position], nodes, tuple(sorted(own))))
     return found
 
 
 def distil(
-    net: SuperNet, data: DataSplits, config: DistilConfig, workdir: str | Path, record: Record = no_record
+    net: SuperNet,
+    data: DataSplits,
+    config: DistilConfig,
+    workdir: str | Path,
+    record: Record = no_record,
+    store: Path | None = None,
 ) -> DistilResult:
     """Trains the alternatives of blocks; goes on from a checkpoint in ``workdir``.
 
@@ -106,15 +144,38 @@ def distil(
         config: of the training.
         workdir: folder of the checkpoint.
         record: takes the metrics of each epoch.
+        store: folder of what branches have learnt in earlier runs; without one all are trained.
 
     Raises:
         TrainingError: the loss is no longer a finite number, or the checkpoint is of another training.
     """
     parts = parts_of(net.graph)
     if not config.images or not parts:
-        return DistilResult(net, {}, len(parts), [])
+        return DistilResult(net, {}, len(parts), 0, [])
+    files = _files(net.graph, parts, [config.identity, data.fingerprint], store)
+    learnt = {part: found for part in parts if (found := _read(files.get(part), part))}
+    known, left, history = len(learnt), [part for part in parts if part not in learnt], list[Row]()
+    if left:
+        trained, history = _train(net.graph, left, data, config, Path(workdir), record)
+        learnt |= trained
+    for part in left:
+        if part in files:
+            _write(files[part], learnt[part])
+    errors = defaultdict[str, list[tuple[float, float]]](list)
+    for part in parts:
+        errors[part.choice].append((learnt[part].before, min(learnt[part].before, learnt[part].after)))
+    means = {choice: tuple(np.mean(pairs, axis=0).tolist()) for choice, pairs in sorted(errors.items())}
+    kept = sum(found.after >= found.before for found in learnt.values())
+    weights = {name: weight for found in learnt.values() for name, weight in found.weights.items()}
+    return DistilResult(net.with_weights(weights), means, kept, known, history)
+
+
+def _train(
+    graph: Graph, parts: list[Part], data: DataSplits, config: DistilConfig, workdir: Path, record: Record
+) -> tuple[dict[Part, Learnt], list[Row]]:
+    """Trains branches beside each other; what each has learnt, and one row for each epoch."""
     device = resolve(config.accelerator)
-    module = _Branches(net.graph, parts, config.precision)
+    module = _Branches(graph, parts, config.precision)
     identity = fingerprint(["distil", config.identity, data.fingerprint], module.state_dict())
     stream = augmented(data, config.augmentation, config.seed)
     epochs, images = Round(1, images=config.images).parts(len(stream), PARTS, config.batch_size)
@@ -124,31 +185,63 @@ def distil(
         weights = module.arrays()
         place(module, device)
         begun = module.errors(pictures)
-    path = Path(workdir) / "distil.ckpt"
-    history = train(module, part, config, module.step, path, identity, "distil", Watch(record=record))
+    watch = Watch(record=record)
+    history = train(module, part, config, module.step, workdir / "distil.ckpt", identity, "distil", watch)
     with deterministic(config.threads, device):
         ended, trained = module.errors(pictures), module.arrays()
-    kept, errors, worse = dict[str, Array](), defaultdict[str, list[tuple[float, float]]](list), 0
+    found = dict[Part, Learnt]()
     for alone, before, after in zip(parts, begun, ended, strict=True):
-        is_better = after < before
-        worse += not is_better
-        kept |= {name: (trained if is_better else weights)[name] for name in alone.weights}
-        errors[alone.choice].append((before, min(before, after)))
-    means = {choice: tuple(np.mean(pairs, axis=0).tolist()) for choice, pairs in sorted(errors.items())}
-    return DistilResult(net.with_weights(kept), means, worse, history)
+        taken = trained if after < before else weights
+        found[alone] = Learnt({name: taken[name] for name in alone.weights}, before, after)
+    return found, history
+
+
+def _files(graph: Graph, parts: Sequence[Part], training: Sequence[str], store: Path | None) -> dict[Part, Path]:
+    """The file of each branch; its name follows from all that the branch's training depends on."""
+    if store is None:
+        return {}
+    given = fingerprint([VERSION, *training], _tensors(selected(graph).weights))
+    begun = {part: _tensors({name: graph.weights[name] for name in part.weights}) for part in parts}
+    folder = swept(store)
+    return {part: folder / f"{fingerprint([given, part.target, repr(part.nodes)], begun[part])}.npz" for part in parts}
+
+
+def _tensors(weights: Mapping[str, Array]) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(weight) for name, weight in sorted(weights.items())}
+
+
+def _read(path: Path | None, part: Part) -> Learnt | None:
+    """What a branch has learnt in an earlier run; None where no file says it, or a file is damaged."""
+    with contextlib.suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        if path:
+            with np.load(path, allow_pickle=False) as content:
+                before, after = content[ERRORS].tolist()
+                found = Learnt({name: content[name] for name in part.weights}, before, after)
+            os.utime(path)
+            return found
+    return None
+
+
+def _write(path: Path, learnt: Learnt) -> None:
+    with contextlib.suppress(OSError):  # a full disk, or a folder that nobody may write
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path) as unfinished:
+            arrays: dict[str, Any] = {**learnt.weights, ERRORS: np.array([learnt.before, learnt.after])}
+            np.savez(unfinished, **arrays)
 
 
 class _Branches(nn.Module):
-    """The whole graph with its junctions, in evaluation mode, of which only the weights of branches are trained."""
+    """What blocks and branches need, in evaluation mode, of which only the weights of branches are trained."""
 
     def __init__(self, graph: Graph, parts: Sequence[Part], precision: str) -> None:
         super().__init__()
-        self._module, self._parts, self._precision = GraphModule(graph).eval(), parts, precision
+        self._ends = list(dict.fromkeys(name for part in parts for name in (part.target, part.output)))
+        self._module = GraphModule(selected(replace(graph, outputs=tuple(self._ends)))).eval()
+        self._parts, self._precision = parts, precision
         own = {name for part in parts for name in part.weights}
         for name, attribute in self._module.weight_names.items():
             if isinstance(weight := getattr(self._module, attribute), nn.Parameter):
                 weight.requires_grad = name in own
-        self._ends = {name for part in parts for name in (part.target, part.output)}
 
     def train(self, mode: bool = True) -> Self:
         """Statistics of BatchNorm stay."""
@@ -160,8 +253,7 @@ class _Branches(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """The error of each branch ``[branches]`` on images ``[b, 3, R, R]``."""
-        values = {self._module.graph.input: images}
-        self._module.advance(values, 0, len(self._module.schedule.nodes), hold=self._ends)
+        values = dict(zip(self._ends, self._module(images), strict=True))
         return torch.stack([_error(values[part.output], values[part.target].detach()) for part in self._parts])
 
     @torch.no_grad()

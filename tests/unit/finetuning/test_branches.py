@@ -1,6 +1,6 @@
 """Alternatives of blocks learn what their blocks say, each alone; the network that was given stays."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,13 @@ CONFIG = DistilConfig(images=192, batch_size=16, lr=2e-3, optimizer="adamw", wei
 
 @pytest.fixture(scope="module")
 def net() -> SuperNet:
+    return prepared(SPACE)
+
+
+def prepared(space: Mapping[str, Any]) -> SuperNet:
     """A small network with its alternatives in closed form."""
     torch.manual_seed(0)
-    compiled = autotailor.compile(resnet_digits(num_classes=5), SPACE, resolution=32)
+    compiled = autotailor.compile(resnet_digits(num_classes=5), space, resolution=32)
     few = accuracy.CalibrationConfig(images=48, batch_size=16)
     return accuracy.prepare(compiled, splits(), accuracy.MomentsConfig(images=48, batch_size=16), few).net
 
@@ -93,6 +97,35 @@ def test_an_interrupted_training_ends_in_the_same_bits(net: SuperNet, result: Di
     assert again.errors == result.errors
     for name, weight in result.net.graph.weights.items():
         assert np.array_equal(weight, again.net.graph.weights[name])
+
+
+def test_one_more_alternative_trains_that_one_alone(net: SuperNet, tmp_path: Path) -> None:
+    config = replace(CONFIG, images=32)
+
+    def trained(names: Sequence[str], work: str) -> tuple[DistilResult, list[int]]:
+        taken, rows = dict(SPACE, alternatives={name: SPACE["alternatives"][name] for name in names}), list[int]()
+        found = distil(prepared(taken), splits(), config, tmp_path / work, lambda row, epoch: rows.append(epoch), store)
+        return found, rows
+
+    store, result = tmp_path / "branches", distil(net, splits(), config, tmp_path / "all")
+    few, rows = trained(["shrunk", "merged"], "one")
+    assert few.known == 0
+    assert rows
+    assert len(list(store.iterdir())) == len(parts_of(few.net.graph))
+    more, _ = trained(["shrunk", "ghost", "merged"], "two")
+    assert more.known == len(parts_of(few.net.graph))
+    assert more.errors == result.errors
+    again, rows = trained(["shrunk", "ghost", "merged"], "three")
+    assert again.known == len(parts_of(net.graph))
+    assert rows == []
+    for name in set().union(*(part.weights for part in parts_of(net.graph))):
+        assert np.array_equal(result.net.graph.weights[name], more.net.graph.weights[name])
+        assert np.array_equal(result.net.graph.weights[name], again.net.graph.weights[name])
+    damaged = next(store.iterdir())
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    assert trained(["shrunk", "ghost", "merged"], "four")[0].known == again.known - 1
+    other = distil(net, splits(), replace(config, lr=1e-3), tmp_path / "five", store=store)
+    assert other.known == 0
 
 
 def test_a_branch_that_became_worse_keeps_its_beginning(net: SuperNet, tmp_path: Path) -> None:

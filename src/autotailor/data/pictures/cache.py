@@ -17,9 +17,7 @@ import logging
 import math
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from autotailor.artifacts import sweep
+from autotailor.artifacts import swept
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.reading import EXAMINER
 
@@ -35,8 +33,6 @@ logger = logging.getLogger(__name__)
 GIB = 2**30
 FOLDER, VERSION = "pictures", "1"
 """The folder within ``data.cache``, and of how its files are made; files by another version are not read."""
-OLD_SECONDS = 14 * 24 * 3600.0
-"""After which a file that no rule has read is removed."""
 Pixels = npt.NDArray[np.uint8]
 
 
@@ -58,7 +54,7 @@ def remembered(config: PictureConfig, picture: str, how: str, make: Callable[[],
     if not config.cache or not picture:
         return make()
     name = hashlib.sha256(f"{VERSION}, {EXAMINER}, {picture}, {how}".encode()).hexdigest()
-    path = _swept(Path(config.cache).expanduser() / FOLDER) / f"{name}.npy"
+    path = swept(Path(config.cache).expanduser() / FOLDER) / f"{name}.npy"
     with contextlib.suppress(OSError, ValueError, EOFError):
         found = np.load(path, allow_pickle=False)
         if found.dtype == np.uint8 and found.ndim in (2, 3):
@@ -71,17 +67,6 @@ def remembered(config: PictureConfig, picture: str, how: str, make: Callable[[],
             np.save(unfinished := Path(folder) / path.name, pixels)
             unfinished.replace(path)
     return pixels
-
-
-@cache
-def _swept(folder: Path) -> Path:
-    """The folder, from which this process has removed what is old, and what killed processes have left."""
-    sweep(folder, older_than=OLD_SECONDS)
-    with contextlib.suppress(OSError):
-        for path in folder.glob("*.npy"):
-            if time.time() - path.stat().st_mtime > OLD_SECONDS:
-                path.unlink()
-    return folder
 
 
 def keep(shape: tuple[int, ...], opened: Iterable[torch.Tensor], config: PictureConfig) -> torch.Tensor | None:

@@ -11,8 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from autotailor import data
-from autotailor.data.pictures import cache, reading
+from autotailor import artifacts, data
+from autotailor.data.pictures import reading
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def photos(tmp_path: Path) -> Path:
 def images(photos: Path, **settings: Any) -> dict[str, torch.Tensor]:
     """Images of an epoch of training, and of validation and test."""
     section = {"name": "mine", "kind": "folder", "root": str(photos), "resolution": 16, "scale": [0.5, 1.0]}
-    cache._swept.cache_clear()
+    artifacts.swept.cache_clear()
     splits = data.load({**section, "cache": str(photos.parent / "work"), **settings})
     parts = {"train": splits.train.batches(0, 4), "val": splits.validation.batches(4), "test": splits.test.batches(4)}
     return {part: torch.cat([pixels for pixels, _ in found]) for part, found in parts.items()}
