@@ -1,4 +1,6 @@
-"""The metrics of SubNets that budgets, questions, tables and the report know beside accuracy and latency, each once.
+"""The metrics of SubNets that budgets, questions, tables and the report know, each once.
+
+Accuracy (``prediction``) and what a search minimises, latency as a rule (``search/cost.py``), are none of them.
 
 A metric is one ``MetricSpec``. What is registered here is what budgets can limit, what a search without a device can
 minimise, and a column of ``summary.csv`` and of the report.

@@ -1,7 +1,8 @@
 """Operator rules: what the IR knows of each kind of operator.
 
 A rule deduces the dimensions of an operator's outputs from the dimensions of its inputs (the paper's ``update``), says
-how the axes of its weights relate to both, and computes the operator in PyTorch (``call``). One file under
+how the axes of its weights relate to both, computes the operator in PyTorch (``call``), and counts its
+multiply-accumulates (``macs``). One file under
 ``operators/`` holds one family, and a rule becomes known by being registered. A kind without a rule is *static*: see
 ``ir/execution/modules/graph.py``.
 """
