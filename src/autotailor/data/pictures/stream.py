@@ -90,10 +90,10 @@ class _Items(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
         epoch, position, number = key
         opened, label = [each(number) for each in self._opened], self._labels[number]
         if label.ndim == 2:
-            opened.append(_placed(label, opened[0].size))
+            opened.append(_boxes(label, opened[0].size))
         image, *places = _training(self._config, opened, epoch, position, self._policy)
         if label.ndim == 2:
-            return image, _kept(places[0], label)
+            return image, _boxes_inside(places[0], label)
         if places:
             return image, places[0]
         return image, torch.from_numpy(label).float() if label.ndim else int(label)
@@ -119,7 +119,7 @@ def _training(
     from torchvision.transforms.v2 import functional
 
     random = np.random.default_rng([config.seed, AUGMENT, epoch, position])
-    cropped, *places = _cropped(config, opened, random)
+    cropped, *places = _training_crop(config, opened, random)
 
     def normalise(picture: Any) -> torch.Tensor:
         return _normalised(config, _scaled(functional.pil_to_tensor(picture)))
@@ -134,7 +134,7 @@ def _training(
     ]
 
 
-def _placed(label: npt.NDArray[Any], size: tuple[int, int]) -> torch.Tensor:
+def _boxes(label: npt.NDArray[Any], size: tuple[int, int]) -> torch.Tensor:
     """The boxes of a picture of some width and height, in pixels, as torchvision's transforms know them."""
     from torchvision.tv_tensors import BoundingBoxes, BoundingBoxFormat
 
@@ -142,7 +142,7 @@ def _placed(label: npt.NDArray[Any], size: tuple[int, int]) -> torch.Tensor:
     return BoundingBoxes(edges, format=BoundingBoxFormat.XYXY, canvas_size=size[::-1])  # type: ignore[call-overload, no-any-return]
 
 
-def _kept(edges: torch.Tensor, label: npt.NDArray[Any]) -> torch.Tensor:
+def _boxes_inside(edges: torch.Tensor, label: npt.NDArray[Any]) -> torch.Tensor:
     """The boxes of a training image; those outside the crop, and crowds, have no class."""
     found = torch.from_numpy(label).clone()
     found[:, :4] = edges.clamp(0, 1)
@@ -151,7 +151,7 @@ def _kept(edges: torch.Tensor, label: npt.NDArray[Any]) -> torch.Tensor:
     return found
 
 
-class _Centres(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
+class _CentreCrops(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
     """All pictures, cropped as for evaluation and not normalised: uint8 ``[3, R, R]``, of masks ``[1, R, R]``."""
 
     def __init__(self, config: PictureConfig, pictures: Pictures, interpolation: str = "") -> None:
@@ -164,30 +164,30 @@ class _Centres(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int | torch.Tensor]:
         label, config, opened = self._pictures.labels[index], self._config, self._pictures.open
-        scaled = self._interpolation
-        how = f"centre {config.crop} at {config.resolution} pixels, {scaled}"
+        interpolation = self._interpolation
+        how = f"centre {config.crop} at {config.resolution} pixels, {interpolation}"
         pixels = remembered(
-            config, identity(opened, index), how, lambda: _centre(config, opened(index), scaled).numpy()
+            config, identity(opened, index), how, lambda: _centre_crop(config, opened(index), interpolation).numpy()
         )
         return torch.from_numpy(pixels), torch.from_numpy(label) if label.ndim else int(label)
 
 
 def centre(config: PictureConfig, image: Any) -> torch.Tensor:
     """A picture, cropped as for evaluation and not normalised: ``[3, R, R]``, 0 to 1."""
-    return _scaled(_centre(config, image, config.interpolation))
+    return _scaled(_centre_crop(config, image, config.interpolation))
 
 
-def _centre(config: PictureConfig, image: Any, interpolation: str) -> torch.Tensor:
+def _centre_crop(config: PictureConfig, image: Any, interpolation: str) -> torch.Tensor:
     from torchvision.transforms.v2 import functional
 
-    how = functional.InterpolationMode(interpolation)
+    mode = functional.InterpolationMode(interpolation)
     size = [round(config.resolution / config.crop)] if config.crop else [config.resolution] * 2
-    small = functional.resize(image, size, how, antialias=True)
+    small = functional.resize(image, size, mode, antialias=True)
     pixels: torch.Tensor = functional.pil_to_tensor(functional.center_crop(small, [config.resolution] * 2))
     return pixels
 
 
-def _cropped(config: PictureConfig, opened: Sequence[Any], random: np.random.Generator) -> list[Any]:
+def _training_crop(config: PictureConfig, opened: Sequence[Any], random: np.random.Generator) -> list[Any]:
     """A PIL image of R times R pixels, cropped and flipped as for training, and its mask or boxes, if any, likewise.
 
     A mask is a PIL image, too, of which a change of size takes the nearest pixel: torchvision's ``tv_tensors.Mask``
@@ -196,12 +196,12 @@ def _cropped(config: PictureConfig, opened: Sequence[Any], random: np.random.Gen
     from torchvision.transforms.v2 import functional
 
     width, height = opened[0].size
-    box, how = _crop(random, width, height, config.scale), (config.interpolation, NEAREST)
+    box = _crop(random, width, height, config.scale)
     found = [
         functional.resized_crop(
             each, *box, [config.resolution] * 2, functional.InterpolationMode(interpolation), antialias=True
         )
-        for each, interpolation in zip(opened, how, strict=False)
+        for each, interpolation in zip(opened, (config.interpolation, NEAREST), strict=False)
     ]
     if config.flip and random.random() < 0.5:
         found = [functional.horizontal_flip(each) for each in found]
@@ -295,21 +295,21 @@ class PictureSet(EvaluationSet):
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """See EvaluationSet."""
         check_batches(batch_size)
-        for pixels, labels in self._centres(batch_size):
+        for pixels, labels in self._pixels(batch_size):
             yield _normalised(self.config, _scaled(pixels)), whole(labels)
 
-    def _centres(self, batch_size: int) -> Iterator[Batch]:
+    def _pixels(self, batch_size: int) -> Iterator[Batch]:
         """Batches of pixels, 0 to 255, from the cache or, where there is none, from the files."""
-        centres = _Centres(self.config, self.pictures)
+        crops = _CentreCrops(self.config, self.pictures)
         with self._opening:  # a second thread waits for the first one instead of opening the pictures again
             if self._kept is None and self._can_keep:
                 shape = len(self), 3, self.config.resolution, self.config.resolution
-                opened = (pixels for pixels, _ in batches(centres, batch_size, self.config.workers))
+                opened = (pixels for pixels, _ in batches(crops, batch_size, self.config.workers))
                 pixels = keep(shape, opened, self.config)
                 self._can_keep = pixels is not None
                 if pixels is not None:
                     self._kept = TensorEvaluationSet(pixels, self.labels, self.groups, self.task)
-        yield from self._kept.batches(batch_size) if self._kept else batches(centres, batch_size, self.config.workers)
+        yield from self._kept.batches(batch_size) if self._kept else batches(crops, batch_size, self.config.workers)
 
 
 def _over(opened: Any, background: str) -> Any:
@@ -354,5 +354,5 @@ def _maps(config: PictureConfig, pictures: Pictures) -> npt.NDArray[Any]:
     """The masks of pictures, cropped as for evaluation, uint8 ``[n, R, R]``; without masks their labels."""
     if pictures.masks is None:
         return pictures.labels
-    masks = _Centres(config, Pictures(pictures.masks, pictures.labels, pictures.groups), NEAREST)
+    masks = _CentreCrops(config, Pictures(pictures.masks, pictures.labels, pictures.groups), NEAREST)
     return torch.cat([found for found, _ in batches(masks, READ, config.workers)])[:, 0].numpy()

@@ -180,13 +180,13 @@ class _Race:
         config: PolishConfig,
         workdir: Path,
     ) -> None:
-        self._original, self._start = original, net
+        self._original, self._shared = original, net
         self._net, self._data, self._contests, self._config = net, data, contests, config
         self._inherited, self._expected, self._workdir = inherited, expected, workdir
         self._device = resolve(config.accelerator)
         self._accuracies, self._graphs, self._images = dict(expected), dict[str, Graph](), 0
         self._reached: dict[str, _Reached] = {}
-        self._begun: dict[str, Standing] = {}
+        self._standings: dict[str, Standing] = {}
         self._divergences: dict[str, float] = {}
         self._first_epoch = FIRST_EPOCH
         self._rate: float | None = None
@@ -202,20 +202,21 @@ class _Race:
         )
         logger.info("polish: %s", result.said(score_of(self._data).mean, CANDIDATES.subnets))
         if result.gain > 0:
-            self._start, self._images, self._first_epoch = result.net, result.images, FIRST_EPOCH + config.epochs
-            self._take(0, config.epochs, heats, entrants, self._modules(self._starts(entrants)))
+            self._shared, self._images, self._first_epoch = result.net, result.images, FIRST_EPOCH + config.epochs
+            self._take(0, config.epochs, heats, entrants, self._modules(self._graphs_before(entrants)))
 
     def run(self, number: int) -> None:
         """One round, counted from 0."""
         heats, entrants = self._heats(number)
         if not entrants:
             return
-        stream = augmented(self._data, self._config.augmentation, self._config.seed)
-        parts, each = self._config.rounds[number].parts(len(stream), self._config.checks, self._config.batch_size)
-        config, part = self._config.of_round(number, parts), LaterEpochs(stream, self._first_epoch, each)
-        modules, images = self._train(number, config, part, entrants)
-        self._images, self._first_epoch = self._images + images, self._first_epoch + parts
-        self._take(number + 1, parts, heats, entrants, modules)
+        pictures = augmented(self._data, self._config.augmentation, self._config.seed)
+        epochs, images = self._config.rounds[number].parts(len(pictures), self._config.checks, self._config.batch_size)
+        stream = LaterEpochs(pictures, self._first_epoch, images)
+        modules, seen = self._train(number, self._config.of_round(number, epochs), stream, entrants)
+        self._images += seen
+        self._first_epoch += epochs
+        self._take(number + 1, epochs, heats, entrants, modules)
 
     def _heats(self, number: int) -> tuple[dict[str, list[SubNet]], list[SubNet]]:
         """The SubNets that take part in a round: those of each budget, and all of them."""
@@ -224,7 +225,7 @@ class _Race:
 
     def _take(
         self,
-        title: int,
+        round_number: int,
         epochs: int,
         heats: Mapping[str, Sequence[SubNet]],
         entrants: Sequence[SubNet],
@@ -236,7 +237,7 @@ class _Race:
             budgets = " ".join(name for name, heat in heats.items() if subnet in heat)
             found, before = measured[subnet.id], self._divergences.get(subnet.id, math.nan)
             row = (subnet.id, budgets, epochs, self._images, self._accuracies[subnet.id], found.accuracy, found.error)
-            self.rows.append((title, *row, before, found.divergence))
+            self.rows.append((round_number, *row, before, found.divergence))
         self._accuracies = {id_: found.accuracy for id_, found in measured.items()}
         self._divergences = {id_: found.divergence for id_, found in measured.items()}
         self._graphs = {
@@ -288,14 +289,14 @@ class _Race:
         """A SubNet with the weights that it inherits."""
         if not self._is_taught:
             return Standing(self._inherited[subnet.id], 0.0)
-        self._begin([subnet])
-        return self._begun[subnet.id]
+        self._judge_inherited([subnet])
+        return self._standings[subnet.id]
 
-    def _begin(self, subnets: Sequence[SubNet]) -> None:
+    def _judge_inherited(self, subnets: Sequence[SubNet]) -> None:
         """Judges SubNets with the weights that they inherit, where the teacher's answers count; each of them once."""
-        fresh = [subnet for subnet in subnets if subnet.id not in self._begun] if self._is_taught else []
+        fresh = [subnet for subnet in subnets if subnet.id not in self._standings] if self._is_taught else []
         found = self._judge(self._modules(self._sliced(self._net, fresh)), fresh) if fresh else {}
-        self._begun |= found
+        self._standings |= found
         self._divergences |= {id_: each.divergence for id_, each in found.items()}
 
     def _best(self, name: str, count: int) -> list[SubNet]:
@@ -309,14 +310,15 @@ class _Race:
         known.sort(key=lambda subnet: -self._accuracies[subnet.id])
         if not self._is_taught:
             return known[:count]
-        self._begin(known := known[: COMPARED * count])
+        self._judge_inherited(known := known[: COMPARED * count])
         return sorted(known, key=lambda subnet: self._divergences[subnet.id])[:count]
 
     def _train(
         self, number: int, config: PolishConfig, stream: LaterEpochs, entrants: Sequence[SubNet]
     ) -> tuple[list[GraphModule], int]:
         """Trains SubNets side by side; returns them and the number of images that each has seen."""
-        modules = self._modules(starts := self._starts(entrants))
+        before = self._graphs_before(entrants)
+        modules = self._modules(before)
         teacher = self._teacher
         identity = fingerprint(
             ["polish", config.identity, self._data.fingerprint, f"round {number}", repr(entrants)],
@@ -340,7 +342,7 @@ class _Race:
         finally:
             step.close()
         lost = beginning.lost if beginning else set[int]()
-        modules = [self._modules([starts[n]])[0] if n in lost else module for n, module in enumerate(modules)]
+        modules = [self._modules([before[n]])[0] if n in lost else module for n, module in enumerate(modules)]
         size = min(config.batch_size, len(stream))
         return modules, len(history) * stream.num_batches(config.batch_size) * size
 
@@ -372,16 +374,16 @@ class _Race:
     @cached_property
     def _teacher(self) -> Teacher:
         """Teaches all rounds."""
-        return choose_teacher(self._start, self._original, self._data, self._config, self._device)
+        return choose_teacher(self._shared, self._original, self._data, self._config, self._device)
 
     def _modules(self, graphs: Sequence[Graph]) -> list[GraphModule]:
         return [GraphModule(graph, logits=True).to(self._device) for graph in graphs]
 
-    def _starts(self, entrants: Sequence[SubNet]) -> list[Graph]:
-        """The graphs that training begins with: those of the last round, or sliced ones with calibrated statistics."""
+    def _graphs_before(self, entrants: Sequence[SubNet]) -> list[Graph]:
+        """The graphs that a round begins with: those of the last round, or sliced ones with calibrated statistics."""
         if self._graphs:
             return [self._graphs[subnet.id] for subnet in entrants]
-        return self._sliced(self._start, entrants)
+        return self._sliced(self._shared, entrants)
 
     def _sliced(self, net: SuperNet, subnets: Sequence[SubNet]) -> list[Graph]:
         """SubNets with the weights that they inherit from a SuperNet, and calibrated statistics."""

@@ -170,7 +170,8 @@ class Session:
             reading = self._reading(waiting, on_records)
             try:
                 code = self._run(waiting, reading)
-                hung, why = 0, f"the runtime crashed (signal {-code})"
+                hung = 0
+                why = f"the runtime crashed (signal {-code})"  # what a code other than 0 means
             except OverdueError as error:
                 hung = 1 if reading.finished else hung + 1
                 self._say_hung(error, hung)
