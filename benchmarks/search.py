@@ -27,7 +27,7 @@ import autotailor
 from autotailor import config, search
 from autotailor.compiler.sources.network import create_network
 from autotailor.ir.metrics.memory import PeakMemory
-from autotailor.ir.metrics.metrics import operator_macs
+from autotailor.ir.metrics.sums import operator_macs
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import canonical
 from autotailor.ir.space.subnet import largest as largest_subnet

@@ -13,7 +13,7 @@ import pandas as pd
 import autotailor
 from autotailor import artifacts, config, data, prediction, search, sensitivity
 from autotailor.finetuning import polishing
-from autotailor.ir.metrics.metrics import operator_macs
+from autotailor.ir.metrics.sums import operator_macs
 from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, stack
 from autotailor.measurement import confirmation
 from autotailor.measurement.sessions import Timed

@@ -10,7 +10,7 @@ from autotailor.compute.accelerator import resolve
 from autotailor.exits import costs, files, making
 from autotailor.exits.config import ExitsConfig
 from autotailor.export import deployable
-from autotailor.export.export import first_images
+from autotailor.export.files import first_images
 from autotailor.finetuning import polishing
 from autotailor.measurement.effort import Effort
 

@@ -17,7 +17,7 @@ from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.places import Place
 from autotailor.ir.fusion.rules import FusionRules
-from autotailor.ir.metrics.metrics import operator_macs
+from autotailor.ir.metrics.sums import operator_macs
 from autotailor.ir.space.derived import entries
 from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.subnet import IntArray, SubNet, canonical

@@ -2,7 +2,7 @@
 
 from autotailor.export.accuracy import accuracy_of_onnx
 from autotailor.export.deployable import Deployable, deployable, inherited, polished
-from autotailor.export.export import ExportError, export
+from autotailor.export.files import ExportError, export
 from autotailor.export.verification import Comparison, Verification
 
 __all__ = [

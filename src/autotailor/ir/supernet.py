@@ -39,15 +39,15 @@ from autotailor.ir.fusion.places import Place, find_places
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.fusion.sequence import PlacedOperator, operator_sequence
 from autotailor.ir.graph import Graph
-from autotailor.ir.metrics import metrics
+from autotailor.ir.metrics import sums
 from autotailor.ir.metrics.elasticity import ElasticShare, elastic_share
 from autotailor.ir.metrics.memory import PeakMemory, peak_memory
 from autotailor.ir.metrics.uncertainty import LatencyError
 from autotailor.ir.moments import Moments
 from autotailor.ir.propagation import Propagation, StaticPart
-from autotailor.ir.proposal.proposal import with_space
 from autotailor.ir.proposal.request import SpaceRequest
 from autotailor.ir.proposal.section import space_section
+from autotailor.ir.proposal.variables import with_space
 from autotailor.ir.space import subnet as subnets
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
@@ -319,7 +319,7 @@ class SuperNet:
         Raises:
             GraphError: the LUT lacks an operator.
         """
-        return metrics.latency(self.space, self.places(fusion), latencies)
+        return sums.latency(self.space, self.places(fusion), latencies)
 
     def latency_error(self, standard_errors: Mapping[str, float], fusion: FusionRules) -> LatencyError:
         """Standard error of predicted latencies in ms, from the LUT's standard errors (ms, by feature id).
@@ -327,7 +327,7 @@ class SuperNet:
         Raises:
             GraphError: the LUT lacks an operator.
         """
-        return metrics.latency_error(self.space, self.places(fusion), standard_errors)
+        return sums.latency_error(self.space, self.places(fusion), standard_errors)
 
     def energy(self, energies: Mapping[str, float], fusion: FusionRules) -> Metric:
         """Energy above idle in millijoules; ``energies`` maps feature ids to millijoules.
@@ -335,7 +335,7 @@ class SuperNet:
         Raises:
             GraphError: the LUT lacks the energy of an operator.
         """
-        return metrics.energy(self.space, self.places(fusion), energies)
+        return sums.energy(self.space, self.places(fusion), energies)
 
     def peak_memory(
         self,
@@ -369,7 +369,7 @@ class SuperNet:
 
     def macs(self) -> Metric:
         """Multiply-accumulate operations, in millions."""
-        return metrics.macs(self.space, self.places(UNFUSED))
+        return sums.macs(self.space, self.places(UNFUSED))
 
     def elastic_share(self) -> ElasticShare:
         """The share of the MACs that is in operators which some SubNet resizes or leaves out."""
@@ -377,7 +377,7 @@ class SuperNet:
 
     def parameters(self) -> Metric:
         """Weights without statistics and scalars, in millions."""
-        return metrics.parameters(self.elastic)
+        return sums.parameters(self.elastic)
 
     # Files.
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from autotailor.ir.feature import OperatorFeature
-from autotailor.ir.metrics.metrics import MILLION, operator_macs
+from autotailor.ir.metrics.sums import MILLION, operator_macs
 from autotailor.serving.errors import PoolError
 
 FIXED_PERCENTILE, RATE_PERCENTILE = 5.0, 95.0

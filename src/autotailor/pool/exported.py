@@ -13,7 +13,7 @@ from autotailor.artifacts import atomic
 from autotailor.compiler.sources.outputs import no_classes
 from autotailor.data import EvaluationSet
 from autotailor.export.deployable import Deployable
-from autotailor.export.export import ONNX, first_images
+from autotailor.export.files import ONNX, first_images
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet

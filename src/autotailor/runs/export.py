@@ -16,7 +16,7 @@ import torch
 from autotailor import accuracy, artifacts, data, export, profiling
 from autotailor.compute.accelerator import resolve
 from autotailor.data import DataSplits
-from autotailor.export.export import ONNX
+from autotailor.export.files import ONNX
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.measurement import inheritance, summary
 from autotailor.measurement.effort import Effort

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import autotailor
-from autotailor.export.export import save_program
+from autotailor.export.files import save_program
 from autotailor.export.verification import Arrays, arrays, as_arrays, run_exported_program, run_onnx
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.profiling import DeviceConfig, open_runtime

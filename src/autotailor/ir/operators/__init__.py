@@ -1,8 +1,8 @@
 """Operator rules, one file for each family; importing this package registers them all.
 
-``pointwise`` holds sums, activations, other functions of single numbers, and normalisation; ``products`` what sums over
-an axis (MatMul, Gemm, Einsum, reductions, recurrent layers); ``windows`` convolutions and pooling; ``layout`` what moves
-numbers about (Reshape, Concat).
+``pointwise`` holds sums, activations, other functions of single numbers, and normalisation; ``products`` what sums
+over an axis (MatMul, Gemm, Einsum, reductions, recurrent layers); ``windows`` convolutions and pooling; ``layout`` what
+moves numbers about (Reshape, Concat).
 """
 
 import importlib

@@ -12,8 +12,8 @@ from autotailor.ir.blocks.block import WIDTH, Block
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
-from autotailor.ir.proposal.proposal import DEPTH, HEAD, STEM, with_space
 from autotailor.ir.proposal.request import ALL, SpaceRequest
+from autotailor.ir.proposal.variables import DEPTH, HEAD, STEM, with_space
 from autotailor.ir.space.variable import Choice, Space
 
 Choices = tuple[Choice, ...]

@@ -56,7 +56,7 @@ class InPlaceRuntime(WheelRuntime):
         self, key: str, operators: Sequence[PlacedOperator], shape: tuple[int, ...], weighed: Collection[str]
     ) -> Program | None:
         """The program of a whole network without weights; its parts are the operators to weigh."""
-        from autotailor.ir.metrics.metrics import operator_macs  # needs PyTorch, which opening a runtime does not
+        from autotailor.ir.metrics.sums import operator_macs  # needs PyTorch, which opening a runtime does not
 
         features = {operator.feature.id: operator.feature for operator in operators}
         parts = tuple(self.alone(features[key]) for key in features if key in weighed)
