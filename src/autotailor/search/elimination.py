@@ -1,12 +1,13 @@
 """The exact front by variable elimination over additive terms.
 
-Accuracy and the cost that the search minimises (such as latency) are sums of tables over few variables. To eliminate
-a variable, all tables that mention the variable are added up over the variables that occur in them (the clique). For
-each assignment of the other variables of the clique (the separator), the partial fronts of the variable's choices are
-united, and dominated points are dropped. Dropping is safe: a partial assignment that costs more and is less accurate
-than another one stays so, whatever the other variables are, because their terms are only added. After the last
-variable, the front of the whole space is left. The elimination proceeds from stage to stage, as in dynamic programming,
-because a stage shares only its width with the next one.
+Accuracy and the cost that the search minimises (such as latency) are sums of tables over few variables. To eliminate a
+variable, all tables that mention the variable are added up over the variables that occur in them (the clique). For each
+assignment of the other variables of the clique (the separator), the partial fronts of the variable's choices are
+united, and dominated points are dropped. What is left is the variable's message, a table over the separator that later
+eliminations add up with the terms, as in max-sum message passing. Dropping is safe: a partial assignment that costs
+more and is less accurate than another one stays so, whatever the other variables are, because their terms are only
+added. After the last variable, the front of the whole space is left. The elimination proceeds from stage to stage, as
+in dynamic programming, because a stage shares only its width with the next one.
 
 The variables of a removed block may only have their default choice, so that every SubNet occurs once, in canonical
 form.
@@ -30,6 +31,7 @@ from autotailor.search.front import Front, Objectives, non_dominated
 ChoiceArray = npt.NDArray[np.int16]
 
 _LARGEST_PRODUCT = 4_000_000
+"""Sums of two points that are computed at once; larger factors are thinned before, to bound the memory."""
 
 COST, LOSS = 0, 1
 
@@ -80,7 +82,10 @@ def union(parts: list[Partial], variables: int, max_points: int) -> Partial:
 def product(a: Partial, b: Partial, max_points: int) -> Partial:
     """The front of all sums of a point of ``a`` and a point of ``b``, whose variables are disjoint."""
     while len(a) * len(b) > _LARGEST_PRODUCT:
-        a, b = (thinned(a, len(a) // 2), b) if len(a) > len(b) else (a, thinned(b, len(b) // 2))
+        if len(a) > len(b):
+            a = thinned(a, len(a) // 2)
+        else:
+            b = thinned(b, len(b) // 2)
     cost = np.add.outer(a.cost, b.cost).ravel()
     loss = np.add.outer(a.loss, b.loss).ravel()
     rows = non_dominated(cost, -loss)
@@ -158,11 +163,16 @@ def exact_front(objectives: Objectives, max_points: int = 2000, max_table: int =
     order = elimination_order(space, [t.scope for t in tables], max_table)
     messages: list[_Message] = []
     for variable in order:
-        touching = [t for t in tables if variable in t.scope]
-        hearing = [m for m in messages if variable in m.scope]
-        tables = [t for t in tables if variable not in t.scope]
-        messages = [m for m in messages if variable not in m.scope]
-        messages.append(_eliminate(space, variable, touching, hearing, max_points))
+        message = _eliminate(
+            space,
+            variable,
+            [table for table in tables if variable in table.scope],
+            [message for message in messages if variable in message.scope],
+            max_points,
+        )
+        tables = [table for table in tables if variable not in table.scope]
+        messages = [message for message in messages if variable not in message.scope]
+        messages.append(message)
     result = nothing(len(space))
     for message in messages:
         result = product(result, message.fronts[()], max_points)
@@ -269,8 +279,8 @@ def _eliminate(
             cost, loss = total[key][choice]
             if np.isinf(cost):
                 continue
-            heard = [message.at({**assignment, variable: choice}) for message in messages] or [nothing(len(space))]
-            part = reduce(lambda a, b: product(a, b, max_points), heard)
+            factors = [message.at({**assignment, variable: choice}) for message in messages] or [nothing(len(space))]
+            part = reduce(lambda a, b: product(a, b, max_points), factors)
             parts.append(part.extended(variable, choice, cost, loss))
         fronts[key] = union(parts, len(space), max_points)
     return _Message(tuple(separator), fronts)
