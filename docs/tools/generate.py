@@ -26,6 +26,7 @@ from autotailor.data.datasets.coco import CocoConfig
 from autotailor.data.datasets.folder import FolderConfig
 from autotailor.data.datasets.huggingface import HuggingfaceConfig
 from autotailor.data.datasets.masks import MasksConfig
+from autotailor.data.datasets.series import SeriesConfig
 from autotailor.data.datasets.source import SourceConfig
 from autotailor.data.datasets.table import TableConfig
 from autotailor.data.datasets.torchvision import TorchvisionConfig
@@ -58,6 +59,7 @@ DATA = {
     "table": TableConfig,
     "masks": MasksConfig,
     "arrays": ArraysConfig,
+    "series": SeriesConfig,
     "coco": CocoConfig,
     "source": SourceConfig,
     "huggingface": HuggingfaceConfig,
@@ -71,6 +73,7 @@ DATASETS = (
     ("table", "pictures with several labels", "`kind: table`. A CSV file gives 0 or 1 for each label."),
     ("masks", "pictures with masks", "`kind: masks`. A PNG file beside each picture gives the class of each pixel."),
     ("arrays", "signals in arrays", "`kind: arrays`. Sensors, spectrograms, images of any number of channels."),
+    ("series", "recordings", "`kind: series`. Sound (`.wav`) and tables of sensors (`.csv`), cut into windows."),
     ("coco", "pictures with boxes", "`kind: coco`. COCO's JSON files give the boxes of each picture."),
     ("source", "Datasets of your own", "`kind: source`. A function of yours makes PyTorch Datasets."),
     ("huggingface", "a dataset of Hugging Face", "`kind: huggingface`, with the extra `huggingface`."),

@@ -23,7 +23,7 @@ CONF = Path(__file__).parents[3] / "conf" / "data"
 
 
 def test_all_datasets_are_found() -> None:
-    pictures = ("coco", "digits", "folder", "huggingface", "masks", "source", "table", "torchvision", "webdataset")
+    pictures = ("coco", "digits", "folder", "huggingface", "masks", "series", "source", "table", "torchvision", "webdataset")
     assert data.names() == ("arrays", *pictures)
 
 
@@ -47,7 +47,7 @@ def _refusal(section: dict[str, object]) -> str:
 def test_unknown_datasets_are_refused_with_the_known_ones(section: object) -> None:
     for entrance in (data.check, data.load):
         with pytest.raises(
-            data.DataError, match="digits, folder, huggingface, masks, source, table, torchvision, webdataset"
+            data.DataError, match="digits, folder, huggingface, masks, series, source, table, torchvision, webdataset"
         ):
             entrance(section)  # type: ignore[operator]
 

@@ -68,8 +68,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="PATH",
         help="your pictures: a folder with one folder per class, or with images/ and masks/, or with COCO files of "
         "boxes, or without folders where they have no labels; or a .csv file that names each picture (file) with 0 or "
-        "1 for each label, or a COCO file; or signals: an .npz file or a folder of .npy files: checks them, and adds "
-        "them to --yaml",
+        "1 for each label, or a COCO file; or signals: an .npz file or a folder of .npy files, or of recordings (.wav, "
+        ".csv) with one folder per class: checks them, and adds them to --yaml",
     )
     for name, what in (("--mean", "mean"), ("--std", "standard deviation")):
         parser.add_argument(

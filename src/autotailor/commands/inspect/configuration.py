@@ -63,7 +63,7 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
         "",
         *SPACE,
     ]
-    section = model_section(net, options) | ({"resolution": None} if own.kind == "arrays" else {})
+    section = model_section(net, options) | ({} if isinstance(own, OwnData) else {"resolution": None})
     return "\n".join(lines) + "\n" + _dump({"model": section})
 
 

@@ -1,8 +1,9 @@
-"""``inspect --data PATH`` for signals: compares the user's arrays with a network, and writes their data section."""
+"""``inspect --data PATH`` for signals: compares arrays or recordings with a network, and writes their data section."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from autotailor.agreement import AgreementError, mismatch
 from autotailor.commands.inspect.own_data import line, named, numbered, quoted
 from autotailor.data.datasets.arrays import LAYOUTS, Arrays, ArraysConfig
+from autotailor.data.datasets.series import Series, SeriesConfig, holds_recordings
 
 if TYPE_CHECKING:
     from autotailor.data.preparation import Signal
@@ -20,12 +22,13 @@ ARCHIVE = ".npz"
 
 @dataclass(frozen=True)
 class OwnSignals:
-    """Arrays of the user's signals.
+    """Arrays of the user's signals, or recordings.
 
     Attributes:
         root: as the user named it.
         name: of the dataset.
         splits: with channels first.
+        recordings: how windows are made; None of arrays.
         mean, std: those that the network was trained with; empty takes those of the training signals.
         layout: with which the signals fit the network.
         task: that the configuration names; "" where it is classification.
@@ -34,12 +37,17 @@ class OwnSignals:
     root: Path
     name: str
     splits: DataSplits
+    recordings: SeriesConfig | None = None
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     layout: str = LAYOUTS[0]
     task: str = ""
-    kind = "arrays"
     masks = False
+
+    @property
+    def kind(self) -> str:
+        """Of the dataset."""
+        return "series" if self.recordings else "arrays"
 
     @property
     def signal(self) -> Signal:
@@ -70,6 +78,11 @@ class OwnSignals:
         Raises:
             AgreementError: the signals have another shape or other labels than the network takes.
         """
+        length = shapes[0][-1]
+        if self.recordings and self.recordings.length != length:
+            config = replace(self.recordings, length=length)
+            own = replace(self, splits=_loaded(Series(config)), recordings=config)
+            return own.for_network(source, outputs, returned, shapes)
         file, shape = self.signal.file, shapes[0]
         turned = (file[-1], *file[:-1])
         images = {"first": self.signal.shape, "last": (turned[0], *([1] * (3 - len(file))), *turned[1:])}
@@ -107,30 +120,47 @@ class OwnSignals:
             line("root", self.root),
             *([] if self.labels else [line("labels", False, "none: the original network teaches alone")]),
             *([line("task", self.task)] if self.task else []),
-            line("layout", self.layout, "of a signal's channels"),
+            *self._cut_lines(),
             line("mean", list(self.mean), f"of each channel, {origin}"),
             line("std", list(self.std)),
             line("shift", 0, "training signals are moved along their length by up to so many numbers to either side"),
             line("noise", 0.0, "standard deviation of what is added to training signals, in units of std"),
         ]
 
+    def _cut_lines(self) -> list[str]:
+        """What makes signals of arrays or of recordings."""
+        if not self.recordings:
+            return [line("layout", self.layout, "of a signal's channels")]
+        return [
+            line("length", self.recordings.length, "numbers of a window, those that the network takes"),
+            line("hop", self.recordings.length, "from the beginning of one window to that of the next"),
+        ]
+
 
 def is_signals(path: Path) -> bool:
-    """Whether a path is an archive of arrays, or a folder of them."""
+    """Whether a path is an archive of arrays, a folder of them, or a folder of recordings."""
     path = path.expanduser()
-    return path.suffix.lower() == ARCHIVE or (path.is_dir() and any(path.glob("*.npy")))
+    if path.suffix.lower() == ARCHIVE:
+        return True
+    with suppress(OSError):  # what reads pictures says why a folder cannot be listed
+        return path.is_dir() and (any(path.glob("*.npy")) or holds_recordings(path))
+    return False
 
 
 def read_own_signals(path: Path, mean: Sequence[float] | None, std: Sequence[float] | None) -> OwnSignals:
-    """Reads arrays of signals; those without labels have none.
+    """Reads arrays of signals, or recordings; those without labels have none.
 
     Raises:
         DataError: the arrays are no signals, or a signal holds numbers that are not finite.
     """
     name = named(path.with_suffix("") if path.suffix.lower() == ARCHIVE else path, "signals")
-    config = ArraysConfig(name=name, root=str(path))
-    data = Arrays(config)
-    if not data.has_labels:
-        data = Arrays(replace(config, labels=False))
-    splits = replace(data.load(), classes=data.classes() or ())
-    return OwnSignals(path, name, splits, tuple(mean or ()), tuple(std or ()))
+    is_arrays = path.suffix.lower() == ARCHIVE or any(path.expanduser().glob("*.npy"))
+    given, series = ArraysConfig(name=name, root=str(path)), SeriesConfig(name=name, root=str(path))
+    labels = (Arrays(given) if is_arrays else Series(series)).has_labels
+    given, series = replace(given, labels=labels), replace(series, labels=labels)
+    splits = _loaded(Arrays(given) if is_arrays else Series(series))
+    return OwnSignals(path, name, splits, None if is_arrays else series, tuple(mean or ()), tuple(std or ()))
+
+
+def _loaded(data: Arrays) -> DataSplits:
+    return replace(data.load(), classes=data.classes() or ())

@@ -69,7 +69,9 @@ def list_pictures(folder: Path) -> Listing:
     try:
         classes = _folders_of_classes(folder)
         files = [
-            (label, f"{name}/{path}") for label, name in enumerate(classes.values()) for path in _walk(folder / name)
+            (label, f"{name}/{path}")
+            for label, name in enumerate(classes.values())
+            for path in visible_files(folder / name)
         ]
     except OSError as error:
         raise DataError(f"{folder}: cannot be listed ({error.strerror}: {error.filename})") from error
@@ -113,7 +115,7 @@ def list_unlabelled(folder: Path) -> Listing:
         DataError: the folder cannot be listed, or holds no picture.
     """
     try:
-        files = list(_walk(folder))
+        files = list(visible_files(folder))
     except OSError as error:
         raise DataError(f"{folder}: cannot be listed ({error.strerror}: {error.filename})") from error
     pictures = tuple(path for path in files if is_picture(path))
@@ -125,7 +127,7 @@ def list_unlabelled(folder: Path) -> Listing:
 
 def holds_pictures(folder: Path) -> bool:
     """Whether a picture lies at any depth below a folder; raises OSError where the folder cannot be listed."""
-    return any(is_picture(path) for path in _walk(folder))
+    return any(is_picture(path) for path in visible_files(folder))
 
 
 def is_picture(path: str) -> bool:
@@ -133,7 +135,7 @@ def is_picture(path: str) -> bool:
     return f".{path.rpartition('.')[2].lower()}" in SUFFIXES
 
 
-def _walk(folder: Path) -> Iterator[str]:
+def visible_files(folder: Path) -> Iterator[str]:
     """Relative paths of the visible files below a folder that people have put there, sorted; links are followed."""
     seen: set[str] = set()
     found: list[str] = []

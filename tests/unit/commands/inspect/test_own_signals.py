@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from scipy.io import wavfile
 
 from autotailor.agreement import AgreementError
 from autotailor.commands.inspect.own_signals import OwnSignals, is_signals, read_own_signals
@@ -55,3 +56,19 @@ def test_archives_and_folders_of_arrays_are_signals(tmp_path: Path) -> None:
     assert not is_signals(tmp_path)
     np.save(tmp_path / "x.npy", np.zeros(3))
     assert is_signals(tmp_path)
+
+
+def test_recordings_are_cut_to_the_networks_length(tmp_path: Path) -> None:
+    for name in ("down", "up"):
+        (tmp_path / name).mkdir()
+        for i in range(10):
+            wavfile.write(tmp_path / name / f"{i}.wav", 100, np.full((45, 6), 100 * i + len(name), np.int16))
+    assert is_signals(tmp_path)
+    own = read_own_signals(tmp_path, None, None).for_network("mine.onnx", 2, ["y"], [IMAGE])
+    found = section(own)
+    assert own.kind == "series"
+    assert (found["length"], found["hop"]) == (20, 20)
+    assert "layout" not in found
+    assert "signals, each [6, 20] finite numbers; 2 classes (down, up)" in own.summary()[0]
+    with pytest.raises(AgreementError, match=r"takes \[1, 3, 1, 20\], the signals .* have the shape \[6, 20\]"):
+        own.for_network("mine.onnx", 2, ["y"], [(1, 3, 1, 20)])

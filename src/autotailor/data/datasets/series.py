@@ -1,0 +1,298 @@
+"""Recordings in files: sound (``.wav``) and tables of sensors (``.csv``, ``.tsv``), cut into windows.
+
+``data.root`` is a folder:
+
+    ROOT/CLASS/RECORDING.wav          divided by ``data.fractions``
+    ROOT/train/CLASS/RECORDING.csv    with ``val`` and ``test``, where the user divided the recordings
+    ROOT/RECORDING.wav                without labels, at any depth with ``data.labels: false``
+
+A recording has a row of numbers for each channel of the sound, or for each column of the table. A window is
+``data.length`` numbers long and begins every ``data.hop`` numbers; what is shorter than a window is continued by zeros.
+Windows of one recording, and of its copies, stay in one part. Sound in whole numbers is divided by the largest, so that
+it lies between -1 and 1.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+
+from autotailor.artifacts import open_regular
+from autotailor.data.datasets.arrays import LAYOUTS, Array, Arrays, ArraysConfig
+from autotailor.data.files.contents import MOST_BYTES, Content, Examiner, digest, read_contents
+from autotailor.data.pictures.layout import root_folder, unlabelled_parts, unlisted
+from autotailor.data.pictures.listing import class_folders, is_picture, visible_files
+from autotailor.data.registry import Dataset, register
+from autotailor.values import Natural
+
+SOUND, TABLES = (".wav", ".wave"), {".csv": ",", ".tsv": "\t"}
+"""Suffixes of sound, and of tables with what stands between their numbers."""
+EXAMINER = "finite recording 1"  # verdicts by other rules are not reused
+SHOWN = 5
+"""Most recordings that a message names."""
+Rows = npt.NDArray[np.float32]
+
+
+class SeriesConfig(ArraysConfig):
+    """Parameters of ``series``, beside those of ``arrays``.
+
+    Attributes:
+        root: folder of the recordings.
+        length: numbers of a window, those that the network takes; 0: those of the longest recording.
+        hop: numbers from the beginning of one window to that of the next; 0: ``length``.
+        columns: of tables, in the order of the network's channels; empty takes all columns.
+        rate: of sound, numbers a second; recordings of another rate are refused. 0: that of the first recording.
+    """
+
+    length: Natural = 0
+    hop: Natural = 0
+    columns: tuple[str, ...] = ()
+    rate: Natural = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """One recording.
+
+    Attributes:
+        rows: float32 ``[channels, length]``.
+        columns: names of the table's columns, numbers where it has no head; empty of sound.
+        rate: of sound, numbers a second; 0 of a table.
+    """
+
+    rows: Rows
+    columns: tuple[str, ...] = ()
+    rate: int = 0
+
+
+def is_recording(path: str) -> bool:
+    """Whether the suffix of a file's name is one of a recording."""
+    return Path(path).suffix.lower() in (*SOUND, *TABLES)
+
+
+def holds_recordings(folder: Path) -> bool:
+    """Whether recordings and no pictures lie at any depth below a folder; raises OSError where it is not readable."""
+    files = list(visible_files(folder))
+    return any(map(is_recording, files)) and not any(map(is_picture, files))
+
+
+def read_recording(content: bytes, suffix: str, columns: tuple[str, ...] = ()) -> Recording:
+    """A recording from a file's bytes.
+
+    Args:
+        content: of the file.
+        suffix: of its name.
+        columns: of a table that are taken; empty takes all.
+
+    Raises:
+        ValueError: the bytes are no sound or no table of numbers, or the table lacks a column.
+    """
+    found = _sound(content) if suffix.lower() in SOUND else _table(content, TABLES[suffix.lower()], columns)
+    if not found.rows.size:
+        raise ValueError("it holds no numbers")
+    if not np.isfinite(found.rows).all():
+        raise ValueError("it holds numbers that are not finite, or places without a number")
+    return found
+
+
+def _sound(content: bytes) -> Recording:
+    from scipy.io import wavfile
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # chunks that are no sound
+        try:
+            rate, numbers = wavfile.read(io.BytesIO(content))
+        except Exception as error:  # of a damaged file SciPy raises whatever its reading ends in
+            raise ValueError(f"it is no sound in PCM or in floats ({error or type(error).__name__})") from error
+    rows = np.atleast_2d(np.asarray(numbers).T)
+    if rows.dtype.kind == "u":
+        rows = (rows.astype(np.float32) - 128) / 128
+    elif rows.dtype.kind == "i":
+        rows = rows / (float(np.iinfo(rows.dtype).max) + 1)
+    return Recording(rows.astype(np.float32), rate=int(rate))
+
+
+def _table(content: bytes, separator: str, columns: tuple[str, ...]) -> Recording:
+    import pandas as pd
+
+    try:
+        first = content[:MOST_LINE].decode("utf-8-sig").splitlines()[0].split(separator)
+        has_head = not all(map(_is_number, first))
+        table = pd.read_csv(io.BytesIO(content), sep=separator, header=0 if has_head else None, encoding="utf-8-sig")
+    except (ValueError, IndexError, pd.errors.ParserError) as error:
+        raise ValueError(f"it is no table of numbers ({error})") from error
+    table.columns = [str(name).strip() for name in table.columns]
+    if lacks := [name for name in columns if name not in table.columns]:
+        raise ValueError(f"it has the columns {', '.join(table.columns)}, and not {', '.join(lacks)} (data.columns)")
+    table = table[list(columns)] if columns else table
+    if text := [name for name, column in table.items() if column.dtype.kind not in "iufb"]:
+        raise ValueError(f"its column {text[0]} holds text; name the columns of numbers in data.columns")
+    return Recording(np.ascontiguousarray(table.to_numpy(dtype=np.float32).T), tuple(table.columns))
+
+
+MOST_LINE = 1 << 16
+"""Bytes among which the end of a table's first line is looked for."""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+class Series(Arrays):
+    """A dataset of recordings, whose windows are its signals."""
+
+    def __init__(self, config: SeriesConfig) -> None:
+        super().__init__(config)
+        self._series = config
+        if config.layout != LAYOUTS[0]:
+            raise self._refusal("windows of recordings have their channels first; leave data.layout out")
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether recordings lie in folders of classes."""
+        return any(class_folders(folder) for folder in self._folders.values())
+
+    def fingerprint(self) -> str:
+        """See Dataset."""
+        return digest(list(self._paths), self._contents)
+
+    @cached_property
+    def _folders(self) -> dict[str, Path]:
+        """The folder of each part; all recordings are in ``train`` where the user did not divide them."""
+        config = self._series
+        folder = root_folder(config.name, config.root, "CLASS/RECORDING.wav", "one folder per class, with recordings")
+        try:
+            return unlabelled_parts(config.name, folder)
+        except OSError as error:
+            raise unlisted(config.name, folder, error) from error
+
+    @cached_property
+    def _paths(self) -> dict[str, tuple[str, str, Path]]:
+        """The recordings: path from the root to part, class and file; the class is empty without labels."""
+        found: dict[str, tuple[str, str, Path]] = {}
+        for part, folder in self._folders.items():
+            classes = class_folders(folder) if self._series.labels else [""]
+            for label in classes:
+                names = [name for name in visible_files(folder / label) if is_recording(name)]
+                if not names:
+                    raise self._refusal(f"no recording (.wav, .csv, .tsv) lies in {folder / label}; remove the folder")
+                found |= {f"{part}/{label}/{name}": (part, label, folder / label / name) for name in names}
+            if not classes:
+                raise self._refusal(
+                    f"{folder} has no folders of classes; put recordings there as CLASS/RECORDING.wav, or set "
+                    f"data.labels to false"
+                )
+            self._check_classes(part, classes)
+        return found
+
+    def _check_classes(self, part: str, classes: list[str]) -> None:
+        expected = class_folders(self._folders["train"]) if self._series.labels else [""]
+        if different := sorted(set(classes) ^ set(expected)):
+            raise self._refusal(
+                f"{part} has other classes than train: only one of them has {', '.join(different[:SHOWN])}; every part "
+                f"needs the same folders"
+            )
+
+    @cached_property
+    def _contents(self) -> list[Content]:
+        """Hashes of the recordings, each of which is read once to see whether it can be used.
+
+        Raises:
+            DataError: some cannot.
+        """
+        config, files = self._series, [path for _, _, path in self._paths.values()]
+        known: dict[Path, Content] = {}
+        for suffix in (*SOUND, *TABLES):
+            own = [path for path in files if path.suffix.lower() == suffix]
+            examiner = Examiner(f"{EXAMINER} {suffix} {config.columns}", partial(_verdict, suffix, config.columns))
+            known |= zip(own, read_contents(own, f"checking the recordings of {config.name}", examiner), strict=True)
+        if bad := [(path, known[path].verdict) for path in files if known[path].verdict]:
+            named = "; ".join(f"{path}: {verdict}" for path, verdict in bad[:SHOWN])
+            more = f"; and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
+            raise self._refusal(f"{len(bad)} of {len(files)} recordings cannot be used: {named}{more}")
+        return [known[path] for path in files]
+
+    @cached_property
+    def _arrays(self) -> Mapping[str, Array]:
+        """Windows, labels and groups of each part."""
+        contents = {name: content.sha256 for name, content in zip(self._paths, self._contents, strict=True)}
+        recordings = {name: self._read(path) for name, (_, _, path) in self._paths.items()}
+        self._check_alike(recordings)
+        length = self._series.length or max(each.rows.shape[1] for each in recordings.values())
+        hop = self._series.hop or length
+        counts = {name: 1 + max(0, each.rows.shape[1] - length) // hop for name, each in recordings.items()}
+        channels = len(next(iter(recordings.values())).rows)
+        size, free = 4 * channels * length * sum(counts.values()), psutil.virtual_memory().available
+        if size > free:
+            raise self._refusal(f"its windows take {size:,} bytes, and {free:,} of memory are free; raise data.hop")
+        arrays = dict[str, Array]()
+        for part in self._folders:
+            own = [name for name, (of, _, _) in self._paths.items() if of == part]
+            times = [counts[name] for name in own]
+            arrays[f"x_{part}"] = np.concatenate([_windows(recordings[name].rows, length, hop) for name in own])
+            arrays[f"groups_{part}"] = np.repeat([contents[name] for name in own], times)
+            if self._series.labels:
+                arrays[f"y_{part}"] = np.repeat([self._paths[name][1] for name in own], times)
+        return arrays
+
+    def _read(self, path: Path) -> Recording:
+        try:
+            with open_regular(path, MOST_BYTES) as stream:
+                return read_recording(stream.read(), path.suffix, self._series.columns)
+        except (OSError, ValueError) as error:
+            raise self._refusal(f"{path}: {error}") from error
+
+    def _check_alike(self, recordings: Mapping[str, Recording]) -> None:
+        """Refuses recordings of other channels or of another rate than the first."""
+        first, known = next(iter(recordings.items()))
+        rate = self._series.rate or known.rate
+        for name, each in recordings.items():
+            if (len(each.rows), each.columns) != (len(known.rows), known.columns):
+                raise self._refusal(
+                    f"{name} has {_channels(each)}, {first} has {_channels(known)}; give all the same, or name the "
+                    f"columns in data.columns"
+                )
+            if each.rate and each.rate != rate:
+                raise self._refusal(
+                    f"{name} has {each.rate} numbers a second, expected {rate}; bring all to the rate of the training, "
+                    f"for instance with sox or ffmpeg"
+                )
+
+
+def _verdict(suffix: str, columns: tuple[str, ...], content: bytes) -> str:
+    """Why a recording cannot be used; "" where it can."""
+    try:
+        read_recording(content, suffix, columns)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _channels(recording: Recording) -> str:
+    return f"the columns {', '.join(recording.columns)}" if recording.columns else f"{len(recording.rows)} channels"
+
+
+def _windows(rows: Rows, length: int, hop: int) -> Rows:
+    """The windows of a recording ``[windows, channels, length]``; one shorter than a window is continued by zeros."""
+    if rows.shape[1] < length:
+        rows = np.pad(rows, ((0, 0), (0, length - rows.shape[1])))
+    return np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(rows, length, 1)[:, ::hop].swapaxes(0, 1))
+
+
+@register("series")
+def series(section: Mapping[str, Any]) -> Dataset:
+    """Factory of the registry."""
+    return Series(SeriesConfig.from_section(section))
