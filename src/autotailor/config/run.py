@@ -65,7 +65,8 @@ class SpaceConfig(Section, of="model.space", error=ConfigError):
         depth: numbers of blocks removed from the end of a stage. A list holds for all stages that can take all of it;
             names of stages with lists hold for these (``"*"`` for all others).
         width: widths of the stem and the stages, as shares of the original width, by stage as for ``depth``. The width
-            of the head changes only where ``head`` is named.
+            of the head changes only where ``head`` is named. ``{network: [0.5, 0.75]}`` is one share for all of them
+            and for the hidden channels of blocks.
         blocks: choices inside blocks, by the kind of block (``Bottleneck``) or by the name of one (``block7``):
             ``expand_ratio``, ``kernel_size``, ``v_scale``. ``python -m autotailor inspect`` lists what a network's
             blocks have.
@@ -219,6 +220,9 @@ class RunConfig(Section, error=ConfigError, kw_only=True):
         export: what is exported.
         compare: scaled networks.
         recipe: factors of the other sections.
+        method: name of the file in ``conf/method``, for people. ``autotailor`` leaves the other keys as they are;
+            ``adaptivenet``, ``legodnn``, ``adascale`` and ``uniform`` take space, training and search as those papers have them
+            (``--config overrides=[method=legodnn]``, ``autotailor run method=legodnn``).
         cluster: what jobs get where they are computed.
     """
 
@@ -246,6 +250,7 @@ class RunConfig(Section, error=ConfigError, kw_only=True):
     export: ExportConfig
     compare: CompareConfig
     recipe: Recipe = field(default_factory=Recipe)
+    method: str = "autotailor"
     cluster: Cluster = field(default_factory=lambda: Cluster("local"))
 
     def __post_init__(self) -> None:

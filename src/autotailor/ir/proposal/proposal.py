@@ -26,7 +26,7 @@ from autotailor.ir.junctions import (
     span_of,
 )
 from autotailor.ir.proposal.legality import check_enumerable, check_fit, enumerable, fitting, needs_of
-from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
+from autotailor.ir.proposal.request import ALL, NETWORK, SpaceRequest, choices_of
 from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Listed, Scaled
 from autotailor.ir.space.gate import Gate, both
 from autotailor.ir.space.joint_sizes import joint_sizes
@@ -102,6 +102,7 @@ def _drafted(elastic: ElasticGraph, request: SpaceRequest) -> _Draft:
     draft = _Draft(request)
     _add_resolution(draft, elastic)
     widths, kept = _stage_widths(elastic), _kept(draft, elastic.stages)
+    _add_common_width(draft, elastic.blocks, {owner: widths[owner] for owner in widths if owner != HEAD})
     _add_width(draft, STEM, widths[STEM])
     for stage in elastic.stages:
         _add_depth(draft, stage, kept)
@@ -139,7 +140,7 @@ def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
 
 def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
     names = [stage.name for stage in stages]
-    for key, by_owner, known in (("depth", request.depth, names), ("width", request.width, [STEM, *names, HEAD])):
+    for key, by_owner, known in (("depth", request.depth, names), ("width", request.width, [NETWORK, STEM, *names, HEAD])):
         unknown = sorted(set(by_owner or ()) - {ALL, *known})
         if unknown:
             raise SpaceError(f"space.{key}: unknown {unknown}; the network has {known}")
@@ -236,11 +237,26 @@ def _add_width(draft: _Draft, owner: str, atoms: Mapping[Atom, int]) -> None:
     choices = choices_of(draft.request.width, owner, _PROPOSED_WIDTHS)
     if not free or len(choices) < 1 or not draft.wants(owner, WIDTH):
         return
+    _scale(draft, owner, choices, free)
+
+
+def _scale(draft: _Draft, owner: str, choices: Sequence[Number], atoms: Mapping[Atom, int]) -> None:
+    """One variable for the widths of some atoms, as shares of what they are."""
     ordered = tuple(sorted({*(float(c) for c in choices), 1.0}))
     if len(ordered) > 1:
         name = draft.add(owner, WIDTH, ordered, 1.0)
-        for atom, granule in free.items():
+        for atom, granule in atoms.items():
             draft.rules[atom] = Scaled(name, None, draft.request.divisor, granule, 1.0)
+
+
+def _add_common_width(draft: _Draft, blocks: Sequence[Block], widths: Mapping[str, Mapping[Atom, int]]) -> None:
+    """One width for stem, stages and the hidden channels of all blocks, where the whole network is asked for one."""
+    if choices := (draft.request.width or {}).get(NETWORK):
+        atoms = {atom: granule for own in widths.values() for atom, granule in own.items()}
+        for block in blocks:
+            hidden = (h for kind, h in block.handles.items() if kind == WIDTH or isinstance(h.relative_to, str))
+            atoms.update({atom: block.granules.get(atom, 1) for handle in hidden for atom in handle.atoms})
+        _scale(draft, "", choices, atoms)
 
 
 def _joints(block: Block) -> list[Node]:

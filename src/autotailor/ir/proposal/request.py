@@ -18,7 +18,8 @@ exits: {after: [stage2, stage3], head: probe}      # early exits of the exported
 ``depth`` and ``width`` may also be given by stage: ``depth: {stage2: [0, 1], "*": [0, 1, 2]}``. A list for all stages
 applies to the stages that can take all of its choices; a choice for a named stage must be legal. The ``head`` is the
 part behind the last block. The width of the head changes only where the head is named:
-``width: {head: [0.5, 1.0], "*": [0.65, 1.0]}``.
+``width: {head: [0.5, 1.0], "*": [0.65, 1.0]}``. ``width: {network: [0.5, 0.75]}`` is one variable for all of them and for
+the hidden channels of blocks: the network is scaled as a whole.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from autotailor.ir.errors import SpaceError
 from autotailor.ir.space.variable import Number
 
 ALL = "*"
+NETWORK = "network"
 MOST_RESOLUTIONS = 4096
 _KEYS = ("divisor", "resolution", "depth", "width", "blocks", "alternatives", "skip", "exits")
 
