@@ -26,7 +26,7 @@ from autotailor.ir.junctions import (
     span_of,
 )
 from autotailor.ir.proposal.legality import check_enumerable, check_fit, enumerable, fitting, needs_of
-from autotailor.ir.proposal.request import ALL, NETWORK, SpaceRequest, choices_of
+from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Listed, Scaled
 from autotailor.ir.space.gate import Gate, both
 from autotailor.ir.space.joint_sizes import joint_sizes
@@ -140,7 +140,7 @@ def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
 
 def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
     names = [stage.name for stage in stages]
-    for key, by_owner, known in (("depth", request.depth, names), ("width", request.width, [NETWORK, STEM, *names, HEAD])):
+    for key, by_owner, known in (("depth", request.depth, names), ("width", request.width, [STEM, *names, HEAD])):
         unknown = sorted(set(by_owner or ()) - {ALL, *known})
         if unknown:
             raise SpaceError(f"space.{key}: unknown {unknown}; the network has {known}")
@@ -250,8 +250,8 @@ def _scale(draft: _Draft, owner: str, choices: Sequence[Number], atoms: Mapping[
 
 
 def _add_common_width(draft: _Draft, blocks: Sequence[Block], widths: Mapping[str, Mapping[Atom, int]]) -> None:
-    """One width for stem, stages and the hidden channels of all blocks, where the whole network is asked for one."""
-    if choices := (draft.request.width or {}).get(NETWORK):
+    """One width for stem, stages and the hidden channels of all blocks, where one scale is asked for."""
+    if choices := draft.request.scale:
         atoms = {atom: granule for own in widths.values() for atom, granule in own.items()}
         for block in blocks:
             hidden = (h for kind, h in block.handles.items() if kind == WIDTH or isinstance(h.relative_to, str))

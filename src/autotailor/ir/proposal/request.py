@@ -4,6 +4,7 @@ divisor: 8
 resolution: [128, 160, 192, 224]                   # or {from: 128, to: 224, step: 4}
 depth: [0, 1, 2]                                   # blocks removed from the end of a stage
 width: [0.65, 0.8, 1.0]                            # ratios of the stem's and the stages' widths
+scale: [0.5, 0.75, 1.0]                            # in their place one ratio for all of them and for hidden channels
 blocks:                                            # by kind of block, or by name (block7: ...)
   Bottleneck: {expand_ratio: [0.15, 0.2, 0.25]}
   InvertedResidual: {expand_ratio: [3, 4, 6], kernel_size: [3, 5, 7]}
@@ -18,8 +19,7 @@ exits: {after: [stage2, stage3], head: probe}      # early exits of the exported
 ``depth`` and ``width`` may also be given by stage: ``depth: {stage2: [0, 1], "*": [0, 1, 2]}``. A list for all stages
 applies to the stages that can take all of its choices; a choice for a named stage must be legal. The ``head`` is the
 part behind the last block. The width of the head changes only where the head is named:
-``width: {head: [0.5, 1.0], "*": [0.65, 1.0]}``. ``width: {network: [0.5, 0.75]}`` is one variable for all of them and for
-the hidden channels of blocks: the network is scaled as a whole.
+``width: {head: [0.5, 1.0], "*": [0.65, 1.0]}``.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ from autotailor.ir.errors import SpaceError
 from autotailor.ir.space.variable import Number
 
 ALL = "*"
-NETWORK = "network"
 MOST_RESOLUTIONS = 4096
-_KEYS = ("divisor", "resolution", "depth", "width", "blocks", "alternatives", "skip", "exits")
+_KEYS = ("divisor", "resolution", "depth", "width", "scale", "blocks", "alternatives", "skip", "exits")
 
 ByOwner = Mapping[str, tuple[Any, ...]]
 Alternatives = Mapping[str, tuple[str, ...]]
@@ -52,6 +51,7 @@ class SpaceRequest:
     resolution: tuple[int, ...] | None = None
     depth: ByOwner | None = None
     width: ByOwner | None = None
+    scale: tuple[Number, ...] = ()
     blocks: Mapping[str, Mapping[str, tuple[Number, ...]]] | None = None
     alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
     skip: tuple[str, ...] = ()
@@ -66,10 +66,8 @@ class SpaceRequest:
             if any(c < 0 for c in depths):
                 raise SpaceError(f"space.depth: choices {list(depths)} count removed blocks, from 0")
         for widths in (self.width or {}).values():
-            if any(not 0 < c <= 1 for c in widths):
-                raise SpaceError(
-                    f"space.width: ratios {list(widths)} must lie in (0, 1]; the weights hold no more than 1"
-                )
+            _check_ratios("width", widths)
+        _check_ratios("scale", self.scale)
         for name, kinds in (self.blocks or {}).items():
             for kind, choices in kinds.items():
                 if any(not 0 < c < math.inf for c in choices):
@@ -117,6 +115,7 @@ class SpaceRequest:
             resolution=_numbers("space.resolution", config.get("resolution"), whole=True),
             depth=_by_owner("space.depth", config.get("depth"), whole=True),
             width=_by_owner("space.width", config.get("width")),
+            scale=_numbers("space.scale", config.get("scale")),
             blocks={
                 name: {
                     kind: _numbers(f"space.blocks.{name}.{kind}", choices)
@@ -127,6 +126,11 @@ class SpaceRequest:
             alternatives=_alternatives(config.get("alternatives")),
             skip=_patterns(config.get("skip")),
         )
+
+
+def _check_ratios(key: str, ratios: Sequence[Number]) -> None:
+    if any(not 0 < ratio <= 1 for ratio in ratios):
+        raise SpaceError(f"space.{key}: ratios {list(ratios)} must lie in (0, 1]; the weights hold no more than 1")
 
 
 def choices_of(by_owner: ByOwner | None, owner: str, proposed: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.proposal.proposal import DEPTH, HEAD, STEM, with_space
-from autotailor.ir.proposal.request import ALL, NETWORK, SpaceRequest
+from autotailor.ir.proposal.request import ALL, SpaceRequest
 from autotailor.ir.space.variable import Choice, Space
 
 Choices = tuple[Choice, ...]
@@ -33,8 +33,7 @@ def space_section(elastic: ElasticGraph, request: SpaceRequest) -> Section:
         section["resolution"] = list(_choices(space, "", RESOLUTION))
         section["depth"] = depth({s.name: _choices(space, s.name, DEPTH) for s in stages})
         section["width"] = width({o: _choices(space, o, WIDTH) for o in (STEM, *(s.name for s in stages), HEAD)})
-        if common := _choices(space, "", WIDTH):
-            section["width"] = {NETWORK: list(common)}
+        section["scale"] = list(_choices(space, "", WIDTH))
         section["blocks"] = _by_block(space, elastic.blocks)
         section["alternatives"] = _alternatives(request)
         section["skip"] = list(request.skip)

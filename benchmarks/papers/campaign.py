@@ -1,0 +1,215 @@
+"""Runs each method in a folder of its own, with the pictures, the table of latencies and the polishing of all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import chdir
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from controls.slicing import sliced
+from pipeline import snakemake
+from rivals import Finished, compiled, right, torch_network, tuned_alone
+
+import autotailor
+from autotailor import artifacts, profiling
+from autotailor.exits.answers import Answers, Policy
+from autotailor.finetuning import polishing
+from autotailor.profiling import LUT, DeviceConfig, Store, fusion_rules
+from papers.answers import Answer, read_all
+
+PIPELINE = ("autotailor", "adaptivenet", "legodnn", "adascale", "uniform")
+"""Files of ``conf/method``."""
+NESTDNN, WITH_EXITS = "nestdnn", "adascale, exits"
+METHODS = (*PIPELINE, NESTDNN)
+RATIOS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
+"""Shares of the channels that Torch-Pruning leaves."""
+SHARED = ("conf", "models", "photos", "data")
+"""What the project's folder has and each run reads, as far as it is there."""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """All methods on one project.
+
+    Attributes:
+        project: folder with ``conf`` and what it names.
+        model, device: files of ``conf/model`` and ``conf/device``.
+        overrides: ``KEY=VALUE`` for every method.
+        directory: where the runs and what they answer are kept.
+        budgets: percent of the largest SubNet's latency.
+        images: training pictures that each SubNet sees when it is polished.
+    """
+
+    project: Path
+    model: str
+    device: str
+    overrides: tuple[str, ...]
+    directory: Path
+    budgets: tuple[int, ...]
+    images: int
+
+    @property
+    def answers(self) -> Path:
+        """The folder of what is known."""
+        return self.directory / "answers"
+
+    @property
+    def table(self) -> Path:
+        """The table of latencies that all methods share."""
+        return self.directory / "lut.csv"
+
+    @property
+    def store(self) -> Path:
+        """The measurements of operators."""
+        return self.directory / "luts"
+
+    def folder(self, method: str, seed: int) -> Path:
+        """Of one run, which is a project of its own with the files of this one."""
+        folder = self.directory / f"{method}_{seed}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in SHARED:
+            if (self.project / name).exists() and not (folder / name).exists():
+                (folder / name).symlink_to(self.project / name)
+        return folder
+
+    def run(self, method: str, seed: int, more: Sequence[str] = ()) -> Finished:
+        """The run of a method, finished or not."""
+        overrides = (f"method={method}", f"seed={seed}", *self.overrides, *more)
+        return Finished(self.folder(method, seed), self.model, self.device, overrides)
+
+    def make(self, run: Finished, *files: Path) -> None:
+        """Makes files of a run."""
+        targets = [str(file.relative_to(run.folder)) for file in files]
+        snakemake(run.folder, self.model, self.device, run.overrides, targets)
+
+    def measure(self, methods: Sequence[str], seed: int) -> None:
+        """Measures all operators of all methods; those that the store knows are not measured again."""
+        store = [f"profile.store={self.store}"]
+        for method in (each for each in methods if each in PIPELINE):
+            run = self.run(method, seed, store)
+            self.make(run, run.results / "lut.csv")
+        run = self.run(PIPELINE[0], seed, store)
+        device = DeviceConfig.from_section(run.settings["device"] | run.settings["profile"])
+        with chdir(run.folder):
+            for net in self.pruned(run).values() if NESTDNN in methods else ():
+                profiling.profile(net.operators(fusion=fusion_rules(device)), device, self.store, net=net)
+        known = Store(self.store)
+        table = known.lut(LUT.read(run.results / "lut.csv").fingerprint)
+        with artifacts.atomic(self.table) as path:
+            table.write(path)
+
+    def pruned(self, run: Finished) -> dict[float, autotailor.SuperNet]:
+        """The network as Torch-Pruning leaves it at each ratio (the paper's NestDNN*)."""
+        side, classes = int(run.settings["model"]["resolution"]), int(run.settings["model"]["num_classes"])
+        return {ratio: compiled(run, sliced(torch_network(run), ratio, side, classes, 8)) for ratio in RATIOS}
+
+    @cached_property
+    def latencies(self) -> dict[str, float]:
+        """Milliseconds of each operator."""
+        return LUT.read(self.table).latencies()
+
+    def share(self, run: Finished, net: autotailor.SuperNet, subnet: Any = None) -> float:
+        """Latency of a SubNet by the table, the largest by default, as a share of that of the given network."""
+        rules = fusion_rules(DeviceConfig.from_section(run.settings["device"]))
+
+        def cost(net: autotailor.SuperNet, subnet: Any) -> float:
+            return float(net.latency(self.latencies, rules).predict(subnet.to_array())[0])
+
+        return cost(net, subnet or net.largest()) / cost(run.original, run.original.largest())
+
+    def reached(self, run: Finished) -> list[int]:
+        """The budgets that the smallest SubNet of a compiled space keeps."""
+        least = 100 * self.share(run, run.original, run.original.smallest())
+        return [budget for budget in self.budgets if budget >= least]
+
+    def answer(self, method: str, seed: int) -> None:
+        """Trains, searches and polishes for all budgets of a method; what is known is not computed again."""
+        if method == NESTDNN:
+            self._answer_pruned(seed)
+            return
+        more = [f"profile.lut={self.table}"]
+        run = self.run(method, seed, more)
+        self.make(run, run.results / "lut.csv")
+        budgets = self.reached(run)
+        limits = json.dumps([f"{budget}%" for budget in budgets])
+        rounds = f"polish.rounds=[{{candidates:1,epochs:1,images:{self.images}}}]"
+        more += [f"export.budgets={limits}", "search.confidence=0.5", "search.session_noise=0", rounds]
+        run = self.run(method, seed, more)
+        has_exits = bool(run.settings["model"]["space"].get("exits"))
+        files = ["polish.json", "exits.json"] if has_exits else ["polish.json"]
+        self.make(run, *(run.results / file for file in files))
+        with chdir(run.folder):
+            for answer in self._answers(run, method, seed, budgets):
+                answer.write(self.answers)
+            if has_exits:
+                for answer in self._with_exits(run, seed, budgets):
+                    answer.write(self.answers)
+
+    def _answers(self, run: Finished, method: str, seed: int, budgets: Sequence[int]) -> Iterator[Answer]:
+        chosen = polishing.read_exported(run.results / "polish.json", run.results / "polished.pt", run.net)
+        images, found = int(artifacts.read_json(run.results / "polish.json")["images"]), dict[str, Any]()
+        for number, budget in enumerate(budgets, 1):
+            each = chosen[f"budget_{number:02d}"]
+            if Answer.path(self.answers, method, seed, budget).exists():
+                continue
+            if each.subnet.id not in found:
+                inherited = right(run, run.inherited(each.subnet), each.subnet)
+                found[each.subnet.id] = inherited, right(run, each.graph, each.subnet) if each.graph else inherited
+            (before, before_right), (after, after_right) = found[each.subnet.id]
+            yield Answer(
+                method, seed, budget, 100 * self.share(run, run.net, each.subnet), json.dumps(each.subnet.assignment),
+                images if each.graph else 0, before, after, before_right, after_right,
+            )  # fmt: skip
+
+    def _with_exits(self, run: Finished, seed: int, budgets: Sequence[int]) -> Iterator[Answer]:
+        """The choice of SubNet, exits and thresholds at each budget of the expected latency."""
+        said = artifacts.read_json(run.results / "exits.json")
+        largest = max(each["whole"] for each in said["networks"].values())
+        for row in said["budgets"].values():
+            budget, choice = round(100 * row["share"]), row["with"]
+            if budget not in budgets or choice is None:
+                continue
+            alone = Answer.read(Answer.path(self.answers, "adascale", seed, budget))
+            with np.load(run.results / "exits" / choice["name"] / "answers.npz") as arrays:
+                seen = Answers(arrays["test_confidence"], arrays["test_right"])
+            policy = Policy(tuple(choice["thresholds"].values()), 0.0, 0.0, 0.0, 0.0)
+            left = policy.leave(seen.confidence)
+            taken = seen.right[np.arange(len(left)), left] >= 0.5
+            yield Answer(
+                WITH_EXITS, seed, budget, 100 * choice["expected"] / largest, json.dumps(choice["thresholds"]),
+                alone.images + int(run.settings["model"]["space"]["exits"]["images"]), alone.inherited,
+                choice["accuracy_folds"], alone.inherited_right, taken,
+            )  # fmt: skip
+
+    def _answer_pruned(self, seed: int) -> None:
+        """Tunes the network at each ratio, and takes for each budget the best one within it by validation pictures."""
+        run, folder = self.run(PIPELINE[0], seed, [f"profile.lut={self.table}"]), self.answers / "ratios"
+        self.make(run, run.results.parent / "supernet.pt")
+        with chdir(run.folder):
+            for ratio, net in self.pruned(run).items():
+                if Answer.path(folder, NESTDNN, seed, round(100 * ratio)).exists():
+                    continue
+                before, before_right = right(run, net.graph, run.net.largest())
+                graph, images = tuned_alone(run, net.graph, self.images)
+                after, after_right = right(run, graph, run.net.largest())
+                said = f"ratio {ratio:g}"
+                latency = 100 * self.share(run, net)
+                Answer(
+                    NESTDNN, seed, round(100 * ratio), latency, said, images, before, after, before_right, after_right
+                ).write(folder)
+        for answer in at_budgets([each for each in read_all(folder) if each.seed == seed], self.budgets):
+            answer.write(self.answers)
+
+
+def at_budgets(ratios: Sequence[Answer], budgets: Sequence[int]) -> Iterator[Answer]:
+    """For each budget that one keeps, the network that is most accurate on the validation set within it."""
+    for budget in budgets:
+        within = [each for each in ratios if each.latency <= budget]
+        if within:
+            best = max(within, key=lambda each: (each.polished, each.latency))
+            yield Answer(**{**vars(best), "budget": budget})
