@@ -68,6 +68,8 @@ class SpaceRequest:
         for widths in (self.width or {}).values():
             _check_ratios("width", widths)
         _check_ratios("scale", self.scale)
+        if self.scale and any((self.width or {}).values()):
+            raise SpaceError("space: scale is one ratio for all widths, width has several; leave one of both out")
         for name, kinds in (self.blocks or {}).items():
             for kind, choices in kinds.items():
                 if any(not 0 < c < math.inf for c in choices):
