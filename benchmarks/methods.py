@@ -14,8 +14,9 @@ a run in a folder of its own below ``--directory``; ``conf/method/METHOD.yaml`` 
 
 First ``--measure`` takes the latency of every operator of all methods into one table, on a quiet machine; a store of
 measurements that lies in ``--directory/luts`` is used. Budgets are percent of the given network's latency by this
-table; a method has no answer below its smallest SubNet. The search of the pipeline is exact for all of them. Every
-SubNet is polished with as many images, by the same teacher.
+table; a method has no answer below its smallest SubNet. The search of the pipeline is exact for all of them. At the
+budgets of ``--polished`` every SubNet is polished with as many images, by the same teacher; at the others the best one
+of the predicted front is judged with the weights that it inherits.
 
 An answer is kept as soon as it is known, so that a run that was killed goes on, and ``--only METHOD`` runs some.
 Accuracies are percent of the test set; ``behind`` is ours less theirs, paired, with its standard error.
@@ -37,6 +38,7 @@ from rich.console import Console
 from rivals import right
 
 BUDGETS = (20, 30, 40, 50, 60, 70, 80, 90)
+POLISHED = (30, 50, 70)
 SHOWN = ("method", "seed", "budget", "latency", "inherited_test", "polished_test", "polished_behind", "polished_error")
 
 
@@ -71,6 +73,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=METHODS, default=METHODS, help="all where none is given")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--budgets", type=int, nargs="+", default=list(BUDGETS), help="percent of the latency")
+    parser.add_argument("--polished", type=int, nargs="+", default=list(POLISHED), help="of them, those polished")
     parser.add_argument("--images", type=int, default=4096, help="that each SubNet sees in polishing")
     parser.add_argument("--measure", action="store_true", help="measure the operators of all methods, train nothing")
     parser.add_argument("--read", action="store_true", help="report what is known, train nothing")
@@ -79,7 +82,7 @@ def main() -> None:
     asked = parser.parse_args()
     campaign = Campaign(
         asked.project.resolve(), asked.model, asked.device, tuple(asked.overrides), asked.directory.resolve(),
-        tuple(sorted(asked.budgets)), asked.images,
+        tuple(sorted(asked.budgets)), tuple(sorted(asked.polished)), asked.images,
     )  # fmt: skip
     csv, drawn = asked.csv.resolve(), asked.figures.resolve()
     if asked.measure:

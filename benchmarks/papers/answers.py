@@ -18,6 +18,8 @@ from autotailor.statistics import clustered_mean
 OURS = "autotailor"
 ARRAYS = ("inherited_right", "polished_right")
 Bools = npt.NDArray[np.bool_]
+UNKNOWN: Bools = np.zeros(0, dtype=bool)
+"""Which test pictures are right, of a SubNet that was not polished."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +33,9 @@ class Answer:
         latency: the same, as the table of operators predicts it.
         what: the choices of the SubNet as JSON, or the ratio of a pruned network.
         images: training pictures that its own training has seen; 0 where it keeps what it inherits.
-        inherited, polished: percent of the validation pictures that are right before its own training and after.
-        inherited_right, polished_right: which test pictures are right.
+        inherited, polished: percent of the validation pictures that are right before its own training and after; NaN
+            where it has had none.
+        inherited_right, polished_right: which test pictures are right, or ``UNKNOWN``.
     """
 
     method: str
@@ -89,8 +92,11 @@ def table(answers: Sequence[Answer], groups: npt.NDArray[Any], order: Sequence[s
         row = {field.name: getattr(each, field.name) for field in fields(each) if field.name not in ARRAYS}
         for name in ("inherited", "polished"):
             right = getattr(each, f"{name}_right")
+            if not len(right):
+                continue
             row[f"{name}_test"] = 100 * float(right.mean())
-            if other := ours.get((each.seed, each.budget)):
+            other = ours.get((each.seed, each.budget))
+            if other is not None and len(getattr(other, f"{name}_right")):
                 apart = getattr(other, f"{name}_right").astype(float) - right
                 mean, error = clustered_mean(apart, groups)
                 row |= {f"{name}_behind": 100 * mean, f"{name}_error": 100 * error}
@@ -99,18 +105,18 @@ def table(answers: Sequence[Answer], groups: npt.NDArray[Any], order: Sequence[s
 
 
 def standings(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """At each budget the best rival by its mean over the seeds, and how far it is ahead of ours."""
-    means = rows.groupby(["budget", "method"], sort=False)[["polished_test", "inherited_test"]].mean()
-    for budget, at in means.groupby("budget"):
-        by_method = at.droplevel("budget")
-        if OURS not in by_method.index:
-            continue
-        rivals = by_method.drop(index=OURS)
-        row: dict[str, Any] = {"budget": budget, "ours": by_method.loc[OURS, "polished_test"], "best rival": "none"}
-        if len(rivals):
-            best = rivals["polished_test"].idxmax()
-            pairs = rows[(rows["budget"] == budget) & (rows["method"] == best)]
-            ahead = -pairs["polished_behind"].mean()
-            error = float(np.sqrt(np.square(pairs["polished_error"]).sum())) / len(pairs)
-            row |= {"best rival": best, "theirs": rivals["polished_test"].max(), "ahead": ahead, "error": error}
-        yield row
+    """At each budget, before polishing and after, the best rival by its mean over seeds, and how far it is ahead."""
+    for name in ("inherited", "polished"):
+        known = rows.dropna(subset=[f"{name}_test"])
+        for budget, at in known.groupby("budget"):
+            means = at.groupby("method")[f"{name}_test"].mean()
+            if OURS not in means.index:
+                continue
+            rivals = means.drop(index=OURS)
+            row: dict[str, Any] = {"weights": name, "budget": budget, "ours": means[OURS], "best rival": "none"}
+            if len(rivals):
+                pairs = at[at["method"] == rivals.idxmax()]
+                error = float(np.sqrt(np.square(pairs[f"{name}_error"]).sum())) / len(pairs)
+                row |= {"best rival": rivals.idxmax(), "theirs": rivals.max()}
+                row |= {"ahead": -pairs[f"{name}_behind"].mean(), "error": error}
+            yield row

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from controls.slicing import sliced
@@ -19,8 +19,10 @@ import autotailor
 from autotailor import artifacts, profiling
 from autotailor.exits.answers import Answers, Policy
 from autotailor.finetuning import polishing
+from autotailor.ir.space.subnet import SubNet
 from autotailor.profiling import LUT, DeviceConfig, Store, fusion_rules
-from papers.answers import Answer, read_all
+from autotailor.search.front import Front
+from papers.answers import UNKNOWN, Answer
 
 PIPELINE = ("autotailor", "adaptivenet", "legodnn", "adascale", "uniform")
 """Files of ``conf/method``."""
@@ -41,7 +43,8 @@ class Campaign:
         model, device: files of ``conf/model`` and ``conf/device``.
         overrides: ``KEY=VALUE`` for every method.
         directory: where the runs and what they answer are kept.
-        budgets: percent of the largest SubNet's latency.
+        budgets: percent of the given network's latency.
+        polished: those of them whose SubNets are polished.
         images: training pictures that each SubNet sees when it is polished.
     """
 
@@ -51,6 +54,7 @@ class Campaign:
     overrides: tuple[str, ...]
     directory: Path
     budgets: tuple[int, ...]
+    polished: tuple[int, ...]
     images: int
 
     @property
@@ -113,14 +117,14 @@ class Campaign:
         """Milliseconds of each operator."""
         return LUT.read(self.table).latencies()
 
-    def share(self, run: Finished, net: autotailor.SuperNet, subnet: Any = None) -> float:
-        """Latency of a SubNet by the table, the largest by default, as a share of that of the given network."""
+    def cost(self, run: Finished, net: autotailor.SuperNet, subnet: SubNet) -> float:
+        """Latency of a SubNet by the table, in milliseconds."""
         rules = fusion_rules(DeviceConfig.from_section(run.settings["device"]))
+        return float(net.latency(self.latencies, rules).predict(subnet.to_array())[0])
 
-        def cost(net: autotailor.SuperNet, subnet: Any) -> float:
-            return float(net.latency(self.latencies, rules).predict(subnet.to_array())[0])
-
-        return cost(net, subnet or net.largest()) / cost(run.original, run.original.largest())
+    def share(self, run: Finished, net: autotailor.SuperNet, subnet: SubNet | None = None) -> float:
+        """Latency of a SubNet, the largest by default, as a share of that of the given network."""
+        return self.cost(run, net, subnet or net.largest()) / self.cost(run, run.original, run.original.largest())
 
     def reached(self, run: Finished) -> list[int]:
         """The budgets that the smallest SubNet of a compiled space keeps."""
@@ -136,34 +140,42 @@ class Campaign:
         run = self.run(method, seed, more)
         self.make(run, run.results / "lut.csv")
         budgets = self.reached(run)
-        limits = json.dumps([f"{budget}%" for budget in budgets])
+        polished = [budget for budget in budgets if budget in self.polished]
+        limits = json.dumps([f"{budget}%" for budget in polished])
         rounds = f"polish.rounds=[{{candidates:1,epochs:1,images:{self.images}}}]"
         more += [f"export.budgets={limits}", "search.confidence=0.5", "search.session_noise=0", rounds]
         run = self.run(method, seed, more)
-        has_exits = bool(run.settings["model"]["space"].get("exits"))
-        files = ["polish.json", "exits.json"] if has_exits else ["polish.json"]
-        self.make(run, *(run.results / file for file in files))
+        if has_exits := bool(run.settings["model"]["space"].get("exits")):
+            more.append(f"model.space.exits.images={self.images}")
+            run = self.run(method, seed, more)
+        self.make(run, run.results / "polish.json")
         with chdir(run.folder):
-            for answer in self._answers(run, method, seed, budgets):
+            for answer in self._answers(run, method, seed, budgets, polished):
                 answer.write(self.answers)
-            if has_exits:
-                for answer in self._with_exits(run, seed, budgets):
-                    answer.write(self.answers)
+        if has_exits:
+            self.make(run, run.results / "exits.json")
+            for answer in self._with_exits(run, seed, polished):
+                answer.write(self.answers)
 
-    def _answers(self, run: Finished, method: str, seed: int, budgets: Sequence[int]) -> Iterator[Answer]:
+    def _answers(
+        self, run: Finished, method: str, seed: int, budgets: Sequence[int], polished: Sequence[int]
+    ) -> Iterator[Answer]:
+        """The SubNets that were polished, and those of the predicted front at the other budgets."""
         chosen = polishing.read_exported(run.results / "polish.json", run.results / "polished.pt", run.net)
-        images, found = int(artifacts.read_json(run.results / "polish.json")["images"]), dict[str, Any]()
-        for number, budget in enumerate(budgets, 1):
-            each = chosen[f"budget_{number:02d}"]
+        front = Front.read(run.results / "pareto.csv", run.net.space)
+        whole = self.cost(run, run.net, run.net.largest())
+        images = int(artifacts.read_json(run.results / "polish.json")["images"])
+        for budget in budgets:
             if Answer.path(self.answers, method, seed, budget).exists():
                 continue
-            if each.subnet.id not in found:
-                inherited = right(run, run.inherited(each.subnet), each.subnet)
-                found[each.subnet.id] = inherited, right(run, each.graph, each.subnet) if each.graph else inherited
-            (before, before_right), (after, after_right) = found[each.subnet.id]
+            each = chosen[f"budget_{polished.index(budget) + 1:02d}"] if budget in polished else None
+            subnet = each.subnet if each else front.at(whole * budget / 100)
+            before, before_right = right(run, run.inherited(subnet), subnet)
+            after = right(run, each.graph, subnet) if each and each.graph else (before, before_right)
             yield Answer(
-                method, seed, budget, 100 * self.share(run, run.net, each.subnet), json.dumps(each.subnet.assignment),
-                images if each.graph else 0, before, after, before_right, after_right,
+                method, seed, budget, 100 * self.share(run, run.net, subnet), json.dumps(subnet.assignment),
+                images if each and each.graph else 0, before, after[0] if each else math.nan, before_right,
+                after[1] if each else UNKNOWN,
             )  # fmt: skip
 
     def _with_exits(self, run: Finished, seed: int, budgets: Sequence[int]) -> Iterator[Answer]:
@@ -187,29 +199,27 @@ class Campaign:
             )  # fmt: skip
 
     def _answer_pruned(self, seed: int) -> None:
-        """Tunes the network at each ratio, and takes for each budget the best one within it by validation pictures."""
-        run, folder = self.run(PIPELINE[0], seed, [f"profile.lut={self.table}"]), self.answers / "ratios"
+        """At each budget the widest network within it; tuned where SubNets are polished."""
+        run = self.run(PIPELINE[0], seed, [f"profile.lut={self.table}"])
         self.make(run, run.results.parent / "supernet.pt")
         with chdir(run.folder):
-            for ratio, net in self.pruned(run).items():
-                if Answer.path(folder, NESTDNN, seed, round(100 * ratio)).exists():
+            nets = self.pruned(run)
+            latency = {ratio: 100 * self.share(run, net) for ratio, net in nets.items()}
+            for budget in self.budgets:
+                ratio = widest(latency, budget)
+                if ratio is None or Answer.path(self.answers, NESTDNN, seed, budget).exists():
                     continue
-                before, before_right = right(run, net.graph, run.net.largest())
-                graph, images = tuned_alone(run, net.graph, self.images)
-                after, after_right = right(run, graph, run.net.largest())
+                graph, images, after = nets[ratio].graph, 0, (math.nan, UNKNOWN)
+                before, before_right = right(run, graph, run.net.largest())
+                if budget in self.polished:
+                    tuned, images = tuned_alone(run, graph, self.images)
+                    after = right(run, tuned, run.net.largest())
                 said = f"ratio {ratio:g}"
-                latency = 100 * self.share(run, net)
                 Answer(
-                    NESTDNN, seed, round(100 * ratio), latency, said, images, before, after, before_right, after_right
-                ).write(folder)
-        for answer in at_budgets([each for each in read_all(folder) if each.seed == seed], self.budgets):
-            answer.write(self.answers)
+                    NESTDNN, seed, budget, latency[ratio], said, images, before, after[0], before_right, after[1]
+                ).write(self.answers)
 
 
-def at_budgets(ratios: Sequence[Answer], budgets: Sequence[int]) -> Iterator[Answer]:
-    """For each budget that one keeps, the network that is most accurate on the validation set within it."""
-    for budget in budgets:
-        within = [each for each in ratios if each.latency <= budget]
-        if within:
-            best = max(within, key=lambda each: (each.polished, each.latency))
-            yield Answer(**{**vars(best), "budget": budget})
+def widest(latency: Mapping[float, float], budget: float) -> float | None:
+    """The ratio that leaves most within a budget, of ratios with their latencies; None where all are slower."""
+    return max((ratio for ratio, each in latency.items() if each <= budget), default=None)

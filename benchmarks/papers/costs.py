@@ -13,7 +13,7 @@ from autotailor import artifacts, enumeration
 from autotailor.profiling import LUT, Store, fusion_rules
 from autotailor.profiling.device import DeviceConfig
 from papers.answers import Answer, read_all
-from papers.campaign import NESTDNN, PIPELINE, WITH_EXITS, Campaign
+from papers.campaign import NESTDNN, PIPELINE, RATIOS, WITH_EXITS, Campaign
 
 CONF = Path(__file__).parents[2] / "conf" / "method"
 
@@ -31,7 +31,7 @@ def shared_images(run: Finished) -> int:
 
 def own_images(answers: Sequence[Answer]) -> int:
     """Training images of the SubNets of one run, each of which is trained once for all the budgets that it serves."""
-    return sum({each.what: each.images for each in answers}.values())
+    return sum({each.what: each.images for each in answers if each.images}.values())
 
 
 def table(campaign: Campaign, seed: int) -> pd.DataFrame:
@@ -52,18 +52,17 @@ def table(campaign: Campaign, seed: int) -> pd.DataFrame:
             shared, variants = shared_images(run), float(space["distinct_variants"])
             written = lines((CONF / f"{method}.yaml").read_text(encoding="utf-8"))
         else:
-            own = [each for each in read_all(campaign.answers / "ratios") if each.seed == seed]
             rules = fusion_rules(DeviceConfig.from_section(run.settings["device"]))
             found = (feature for net in campaign.pruned(run).values() for feature in net.operators(fusion=rules))
-            operators, evaluated = list(dict.fromkeys(found)), len(own)
-            shared, variants, written = 0, float(len(own)), 0
+            operators, evaluated = list(dict.fromkeys(found)), len(RATIOS)
+            shared, variants, written = 0, float(len(RATIOS)), 0
         with_exits = [each for each in answers if each.method == WITH_EXITS and method == "adascale"]
-        heads = int(run.settings["model"]["space"]["exits"]["images"]) if with_exits else 0
+        heads = campaign.images if with_exits else 0
         rows.append({
             "method": method, "lines": written, "variants": variants, "operators": len(operators),
             "measuring_s": sum(seconds.get(feature.id, 0.0) for feature in operators), "evaluated": evaluated,
             "shared_images": shared, "own_images": own_images(own),
-            "head_images": heads * (len({each.what for each in own}) + 1 if heads else 0),
+            "head_images": heads * (1 + len({each.what for each in own if each.images})),
         })  # fmt: skip
     costs = pd.DataFrame(rows)
     return costs.assign(images=costs["shared_images"] + costs["own_images"] + costs["head_images"])

@@ -21,7 +21,8 @@ def fronts(title: str, rows: pd.DataFrame, given: float) -> Figure:
             column = f"{name}_test"
             axes.axhline(given, color=GREY, linewidth=1.2, label="the given network")
             for method, color in zip(rows["method"].unique(), SERIES, strict=False):
-                means = rows[rows["method"] == method].groupby("budget")[["latency", column]].mean()
+                known = rows[rows["method"] == method].dropna(subset=[column])
+                means = known.groupby("budget")[["latency", column]].mean()
                 axes.plot(means["latency"], means[column], "-o", color=color, markersize=4, linewidth=1.4, label=method)
             axes.set(xlabel="latency by the table (% of the given network)", title=f"{title}, {name}")
             axes.set_ylim(bottom=max(0.0, rows["polished_test"].min() - 8))

@@ -1,11 +1,12 @@
 """The methods of other papers: answers that are kept, the pairs of the table, and what a budget takes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from papers.answers import Answer, read_all, standings, table
-from papers.campaign import at_budgets
+from papers.answers import UNKNOWN, Answer, read_all, standings, table
+from papers.campaign import widest
 from papers.costs import lines, own_images
 
 
@@ -31,14 +32,23 @@ def test_a_rival_is_behind_by_the_pictures_that_ours_alone_has_right() -> None:
     assert rows.loc["legodnn", "polished_behind"] == pytest.approx(50.0)
     assert rows.loc["legodnn", "inherited_behind"] == pytest.approx(-50.0)
     assert rows.loc["autotailor", "polished_behind"] == 0
-    (standing,) = standings(rows.reset_index())
+    _, standing = standings(rows.reset_index())
     assert (standing["best rival"], standing["ahead"]) == ("legodnn", pytest.approx(-50.0))
 
 
-def test_a_budget_takes_the_best_network_within_it_by_validation_and_none_where_all_are_slower() -> None:
-    ratios = [answer("nestdnn", 90, [True], 80.0, 91.0), answer("nestdnn", 50, [True], 40.0, 92.0)]
-    found = {each.budget: each.latency for each in at_budgets(ratios, (30, 40, 90))}
-    assert found == {40: 40.0, 90: 40.0}
+def test_a_budget_takes_the_widest_network_within_it_and_none_where_all_are_slower() -> None:
+    latency = {0.9: 85.0, 0.5: 40.0, 0.4: 28.0}
+    assert [widest(latency, budget) for budget in (20, 40, 90)] == [None, 0.5, 0.9]
+
+
+def test_what_was_not_polished_has_no_place_among_what_was() -> None:
+    ours = [answer("autotailor", budget, [True, True]) for budget in (30, 40)]
+    theirs = [answer("legodnn", 30, [True, False]), replace(answer("legodnn", 40, [True]), polished_right=UNKNOWN)]
+    theirs[1] = replace(theirs[1], inherited_right=np.array([True, False]))
+    rows = table([*ours, *theirs], np.arange(2), ("autotailor", "legodnn"))
+    found = {(each["weights"], each["budget"]): each["best rival"] for each in standings(rows)}
+    wanted = {("inherited", 30): "legodnn", ("inherited", 40): "legodnn", ("polished", 30): "legodnn"}
+    assert found == wanted | {("polished", 40): "none"}
 
 
 def test_a_subnet_that_serves_two_budgets_is_trained_once() -> None:
