@@ -98,7 +98,8 @@ class Campaign:
             run = self.run(method, seed, store)
             self.make(run, run.results / "lut.csv")
         run = self.run(PIPELINE[0], seed, store)
-        device = DeviceConfig.from_section(run.settings["device"] | run.settings["profile"])
+        limit = {"max_minutes": run.settings["profile"]["max_minutes"]}
+        device = DeviceConfig.from_section(run.settings["device"] | limit)
         with chdir(run.folder):
             for net in self.pruned(run).values() if NESTDNN in methods else ():
                 profiling.profile(net.operators(fusion=fusion_rules(device)), device, self.store, net=net)

@@ -4,10 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from papers.answers import UNKNOWN, Answer, read_all, standings, table
 from papers.campaign import widest
 from papers.costs import lines, own_images
+from papers.figures import costs, fronts
 
 
 def answer(method: str, budget: int, right: list[bool], latency: float = 0.0, polished: float = 0.0) -> Answer:
@@ -57,3 +59,17 @@ def test_a_subnet_that_serves_two_budgets_is_trained_once() -> None:
 
 def test_comments_and_empty_lines_are_no_lines_of_configuration() -> None:
     assert lines("# a comment\n\nkey: 1   # said\n  inner: 2\n") == 2
+
+
+def test_a_figure_has_one_line_for_each_method_beside_the_given_network() -> None:
+    answers = [answer(method, budget, [True, False]) for method in ("autotailor", "legodnn") for budget in (30, 50)]
+    figure = fronts("letters", table(answers, np.arange(2), ("autotailor", "legodnn")), 93.0)
+    for axes in figure.axes:
+        assert [line.get_label() for line in axes.lines] == ["the given network", "autotailor", "legodnn"]
+        assert axes.lines[1].get_xdata().tolist() == [30, 50]
+
+
+def test_costs_are_drawn_with_ours_on_top() -> None:
+    rows = pd.DataFrame({"method": ["autotailor", "legodnn"], "images": [1, 2], "operators": [3, 4], "lines": [1, 9]})
+    figure = costs("letters", rows)
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [2, 1]
