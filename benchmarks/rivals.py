@@ -178,8 +178,9 @@ def tuned_alone(run: Finished, graph: Graph, images: int, frozen: bool = True) -
     def lockstep(students: Sequence[nn.Module], sides: Sequence[int], config: polishing.PolishConfig) -> Lockstep:
         return Lockstep(students, sides, teacher, config, find("classification"))
 
-    rate = choose_rate(modules, lockstep, [0], settings, part, mix)
-    step = lockstep(modules, [0], settings := replace(settings, lr=rate))
+    if settings.rates:
+        settings = replace(settings, lr=choose_rate(modules, lockstep, [0], settings, part, mix))
+    step = lockstep(modules, [0], settings)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "training.ckpt"
         history = train(nn.ModuleList(modules), part, settings, step, path, "rival", "rival", mix=mix)

@@ -19,6 +19,7 @@ import autotailor
 from autotailor import artifacts, profiling
 from autotailor.exits.answers import Answers, Policy
 from autotailor.finetuning import polishing
+from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.profiling import LUT, DeviceConfig, Store, fusion_rules
 from autotailor.search.front import Front
@@ -128,9 +129,11 @@ class Campaign:
         return self.cost(run, net, subnet or net.largest()) / self.cost(run, run.original, run.original.largest())
 
     def reached(self, run: Finished) -> list[int]:
-        """The budgets that the smallest SubNet of a compiled space keeps."""
-        least = 100 * self.share(run, run.original, run.original.smallest())
-        return [budget for budget in self.budgets if budget >= least]
+        """The budgets that the fastest SubNet of a compiled space keeps."""
+        rules = fusion_rules(DeviceConfig.from_section(run.settings["device"]))
+        metric, largest = run.original.latency(self.latencies, rules), run.original.largest()
+        share = 100 * least(metric, largest) / self.cost(run, run.original, largest)
+        return [budget for budget in self.budgets if budget >= share]
 
     def answer(self, method: str, seed: int) -> None:
         """Trains, searches and polishes for all budgets of a method; what is known is not computed again."""
@@ -219,6 +222,21 @@ class Campaign:
                 Answer(
                     NESTDNN, seed, budget, latency[ratio], said, images, before, after[0], before_right, after[1]
                 ).write(self.answers)
+
+
+def least(metric: Metric, subnet: SubNet) -> float:
+    """The least that single modifications, the best first, make of a SubNet's cost."""
+    choices, values = [len(variable.choices) for variable in subnet.space], [subnet.to_array()]
+    cost = float(metric.predict(values[0])[0])
+    while True:
+        changed = np.repeat(values, sum(choices), axis=0)
+        changed[np.arange(sum(choices)), np.repeat(np.arange(len(choices)), choices)] = np.concatenate(
+            [np.arange(count) for count in choices]
+        )
+        costs = metric.predict(changed)
+        if costs.min() >= cost:
+            return cost
+        cost, values = float(costs.min()), [changed[costs.argmin()]]
 
 
 def widest(latency: Mapping[float, float], budget: float) -> float | None:

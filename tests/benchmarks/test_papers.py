@@ -7,9 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from papers.answers import UNKNOWN, Answer, read_all, standings, table
-from papers.campaign import widest
+from papers.campaign import least, widest
 from papers.costs import lines, own_images
 from papers.figures import costs, fronts
+
+from autotailor.ir.supernet import SuperNet
 
 
 def answer(method: str, budget: int, right: list[bool], latency: float = 0.0, polished: float = 0.0) -> Answer:
@@ -51,6 +53,11 @@ def test_what_was_not_polished_has_no_place_among_what_was() -> None:
     found = {(each["weights"], each["budget"]): each["best rival"] for each in standings(rows)}
     wanted = {("inherited", 30): "legodnn", ("inherited", 40): "legodnn", ("polished", 30): "legodnn"}
     assert found == wanted | {("polished", 40): "none"}
+
+
+def test_the_least_cost_is_that_of_the_cheapest_subnet(resnet_net: SuperNet) -> None:
+    every = resnet_net.macs().predict(np.array(list(np.ndindex(*(len(v.choices) for v in resnet_net.space)))))
+    assert least(resnet_net.macs(), resnet_net.largest()) == pytest.approx(every.min())
 
 
 def test_a_subnet_that_serves_two_budgets_is_trained_once() -> None:
