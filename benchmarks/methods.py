@@ -58,8 +58,8 @@ def report(campaign: Campaign, csv: Path, drawn: Path) -> None:
     console.print(plain_table(paid, "What each method costs"))
     rows.to_csv(csv, index=False, float_format="%.4f")
     paid.to_csv(csv.with_name(f"{name}_costs.csv"), index=False, float_format="%.4f")
-    write_svg(figures.fronts(campaign.project.name, rows, given), drawn / f"{name}.svg")
-    write_svg(figures.costs(campaign.project.name, paid), drawn / f"{name}_costs.svg")
+    write_svg(figures.fronts(name, rows, given), drawn / f"{name}.svg")
+    write_svg(figures.costs(name, paid), drawn / f"{name}_costs.svg")
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=4096, help="that each SubNet sees in polishing")
     parser.add_argument("--measure", action="store_true", help="measure the operators of all methods, train nothing")
     parser.add_argument("--read", action="store_true", help="report what is known, train nothing")
-    parser.add_argument("--csv", type=Path, default=Path("methods.csv"))
+    parser.add_argument("--csv", type=Path, default=Path("methods.csv"), help="its name is the title of the figures")
     parser.add_argument("--figures", type=Path, default=Path())
     asked = parser.parse_args()
     campaign = Campaign(

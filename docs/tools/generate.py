@@ -367,12 +367,13 @@ PAGES = {"configuration.md": configuration_page, "cli.md": command_page}
 
 
 def schemas() -> dict[str, Schema]:
-    """A JSON schema for the files of each group of ``conf``, and for ``config.yaml``.
+    """A JSON schema for the files of each group of ``conf``, and for ``config.yaml``; a method may change any key.
 
     A file may leave keys to others (``defaults``), and take values from other keys (``${seed}``).
     """
     groups = {name: [kind] for name, kind in nested().items() if kind}
-    groups |= {"device": [DeviceConfig, Counting], "data": list(DATA.values()), "config": [RunConfig]}
+    groups |= {"device": [DeviceConfig, Counting], "data": list(DATA.values())}
+    groups |= {"config": [RunConfig], "method": [RunConfig]}
     files = {name: [_of_a_file({"properties": keys(kind)}) for kind in kinds] for name, kinds in groups.items()}
     return {name: {"anyOf": found} for name, found in files.items()}
 

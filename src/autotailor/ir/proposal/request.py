@@ -51,10 +51,10 @@ class SpaceRequest:
     resolution: tuple[int, ...] | None = None
     depth: ByOwner | None = None
     width: ByOwner | None = None
-    scale: tuple[Number, ...] = ()
     blocks: Mapping[str, Mapping[str, tuple[Number, ...]]] | None = None
     alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
     skip: tuple[str, ...] = ()
+    scale: tuple[Number, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuses choices that no network could have.
