@@ -88,10 +88,10 @@ CONFIGURATION = """# Configuration
 
 All parameters are in `conf/`, and Hydra composes them: `conf/config.yaml` names one file of each group (`model`,
 `device`, `data`, `finetune`, `search`, `polish`, `pool`, `recipe`, `cluster`, `method`). `--config model=NAME
-device=NAME` chooses a model and a device; `overrides=[KEY=VALUE,...]` changes single keys (`finetune.epochs=20`) or takes another
-file (`data=cifar10`). A key that does not exist is refused, and the message lists those that do. Each rule of the
-workflow is handed only the sections that it depends on, so that a change runs again what it touches ([what runs
-again](../guides/reruns.md)).
+device=NAME` chooses a model and a device; `overrides=[KEY=VALUE,...]` changes single keys (`finetune.epochs=20`) or
+takes another file (`data=cifar10`). A key that does not exist is refused, and the message lists those that do. Each
+rule of the workflow is handed only the sections that it depends on, so that a change runs again what it touches
+([what runs again](../guides/reruns.md)).
 
 The tables are generated (`make docs`). `${seed}` stands for the value of the key `seed`.
 """
