@@ -178,8 +178,9 @@ def tuned_alone(run: Finished, graph: Graph, images: int, frozen: bool = True) -
     def lockstep(students: Sequence[nn.Module], sides: Sequence[int], config: polishing.PolishConfig) -> Lockstep:
         return Lockstep(students, sides, teacher, config, find("classification"))
 
-    rate = choose_rate(modules, lockstep, [0], settings, part, mix)
-    step = lockstep(modules, [0], settings := replace(settings, lr=rate))
+    if settings.rates:
+        settings = replace(settings, lr=choose_rate(modules, lockstep, [0], settings, part, mix))
+    step = lockstep(modules, [0], settings)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "training.ckpt"
         history = train(nn.ModuleList(modules), part, settings, step, path, "rival", "rival", mix=mix)
@@ -204,8 +205,8 @@ def torch_network(run: Finished) -> nn.Module:
 
 
 @torch.no_grad()
-def compiled(run: Finished, network: nn.Module) -> Graph:
-    """A pruned network with statistics of BatchNorm of its own."""
+def compiled(run: Finished, network: nn.Module) -> autotailor.SuperNet:
+    """A pruned network with statistics of BatchNorm of its own, and without variables."""
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.reset_running_stats()
@@ -213,7 +214,7 @@ def compiled(run: Finished, network: nn.Module) -> Graph:
     network.train()
     for images, _ in run.batches:
         network(images)
-    return autotailor.compile(network.eval(), {}, resolution=int(run.settings["model"]["resolution"])).graph
+    return autotailor.compile(network.eval(), {}, resolution=int(run.settings["model"]["resolution"]))
 
 
 def torch_pruning(run: Finished, macs: float) -> Graph:
@@ -223,7 +224,7 @@ def torch_pruning(run: Finished, macs: float) -> Graph:
     classes = int(run.settings["model"]["num_classes"])
     whole = flops(network, side)
     width = narrowest(lambda w: flops(sliced(network, w, side, classes, 8), side) / whole, macs)
-    return compiled(run, sliced(network, width, side, classes, 8))
+    return compiled(run, sliced(network, width, side, classes, 8)).graph
 
 
 def fast_nas(run: Finished, macs: float, scores: Path) -> Graph:
@@ -234,7 +235,7 @@ def fast_nas(run: Finished, macs: float, scores: Path) -> Graph:
     def score(module: nn.Module) -> float:
         return percent(correctness(module.eval(), run.splits.validation, 0))
 
-    return compiled(run, fastnas.pruned(network, macs, side, run.batches, score, scores))
+    return compiled(run, fastnas.pruned(network, macs, side, run.batches, score, scores)).graph
 
 
 def scaled(run: Finished, macs: float) -> Graph:

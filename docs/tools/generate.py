@@ -90,11 +90,11 @@ BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", 
 CONFIGURATION = """# Configuration
 
 All parameters are in `conf/`, and Hydra composes them: `conf/config.yaml` names one file of each group (`model`,
-`device`, `data`, `finetune`, `search`, `polish`, `pool`, `recipe`, `cluster`). `--config model=NAME device=NAME`
-chooses a model and a device; `overrides=[KEY=VALUE,...]` changes single keys (`finetune.epochs=20`) or takes another
-file (`data=cifar10`). A key that does not exist is refused, and the message lists those that do. Each rule of the
-workflow is handed only the sections that it depends on, so that a change runs again what it touches ([what runs
-again](../guides/reruns.md)).
+`device`, `data`, `finetune`, `search`, `polish`, `pool`, `recipe`, `cluster`, `method`). `--config model=NAME
+device=NAME` chooses a model and a device; `overrides=[KEY=VALUE,...]` changes single keys (`finetune.epochs=20`) or
+takes another file (`data=cifar10`). A key that does not exist is refused, and the message lists those that do. Each
+rule of the workflow is handed only the sections that it depends on, so that a change runs again what it touches
+([what runs again](../guides/reruns.md)).
 
 The tables are generated (`make docs`). `${seed}` stands for the value of the key `seed`.
 """
@@ -370,12 +370,13 @@ PAGES = {"configuration.md": configuration_page, "cli.md": command_page}
 
 
 def schemas() -> dict[str, Schema]:
-    """A JSON schema for the files of each group of ``conf``, and for ``config.yaml``.
+    """A JSON schema for the files of each group of ``conf``, and for ``config.yaml``; a method may change any key.
 
     A file may leave keys to others (``defaults``), and take values from other keys (``${seed}``).
     """
     groups = {name: [kind] for name, kind in nested().items() if kind}
-    groups |= {"device": [DeviceConfig, Counting], "data": list(DATA.values()), "config": [RunConfig]}
+    groups |= {"device": [DeviceConfig, Counting], "data": list(DATA.values())}
+    groups |= {"config": [RunConfig], "method": [RunConfig]}
     files = {name: [_of_a_file({"properties": keys(kind)}) for kind in kinds] for name, kinds in groups.items()}
     return {name: {"anyOf": found} for name, found in files.items()}
 

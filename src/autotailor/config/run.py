@@ -66,6 +66,8 @@ class SpaceConfig(Section, of="model.space", error=ConfigError):
             names of stages with lists hold for these (``"*"`` for all others).
         width: widths of the stem and the stages, as shares of the original width, by stage as for ``depth``. The width
             of the head changes only where ``head`` is named.
+        scale: shares of the original width, in place of those: one choice for the stem, all stages and the hidden
+            channels of all blocks.
         blocks: choices inside blocks, by the kind of block (``Bottleneck``) or by the name of one (``block7``):
             ``expand_ratio``, ``kernel_size``, ``v_scale``. ``python -m autotailor inspect`` lists what a network's
             blocks have.
@@ -84,6 +86,7 @@ class SpaceConfig(Section, of="model.space", error=ConfigError):
     resolution: Annotated[Any, WithJsonSchema(CHOICES)] = None
     depth: Annotated[Any, WithJsonSchema(CHOICES)] = None
     width: Annotated[Any, WithJsonSchema(CHOICES)] = None
+    scale: Annotated[Any, WithJsonSchema(CHOICES)] = None
     blocks: Mapping[str, Any] | None = None
     alternatives: Mapping[str, Any] | None = None
     skip: tuple[str, ...] = ()
@@ -219,6 +222,9 @@ class RunConfig(Section, error=ConfigError, kw_only=True):
         export: what is exported.
         compare: scaled networks.
         recipe: factors of the other sections.
+        method: name of the file in ``conf/method``, for people. ``autotailor`` leaves the other keys as they are;
+            ``adaptivenet``, ``legodnn``, ``adascale`` and ``uniform`` take space, training and search as other papers
+            have them (``autotailor run method=legodnn``).
         cluster: what jobs get where they are computed.
     """
 
@@ -246,6 +252,7 @@ class RunConfig(Section, error=ConfigError, kw_only=True):
     export: ExportConfig
     compare: CompareConfig
     recipe: Recipe = field(default_factory=Recipe)
+    method: str = "autotailor"
     cluster: Cluster = field(default_factory=lambda: Cluster("local"))
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from autotailor import config
 from autotailor.config import ConfigError
+from autotailor.ir.proposal.request import SpaceRequest
 
 ROOT = Path(__file__).parents[3]
 CONF = ROOT / "conf"
@@ -38,6 +39,24 @@ def test_every_file_of_a_group_can_be_chosen(group: str) -> None:
     for name in config.options(CONF, group):
         composed = config.compose(CONF, "resnet_digits", "host", [f"{group}={name}"])
         assert composed[group]["name"] == {"auto": "mixed"}.get(name, name)
+
+
+@pytest.mark.parametrize("name", config.options(CONF, "method"))
+def test_every_method_composes_and_its_space_is_read(name: str) -> None:
+    composed = config.compose(CONF, "trained_digits", "host", [f"method={name}"])
+    config.validate(composed)
+    assert composed["method"] == name
+    SpaceRequest.from_config(composed["model"]["space"])
+
+
+def test_a_method_takes_the_place_of_the_models_space_and_overrides_that_of_both() -> None:
+    ours = config.compose(CONF, "trained_digits", "host")
+    theirs = config.compose(CONF, "trained_digits", "host", ["method=legodnn", "sensitivity.evaluations=3"])
+    assert ours["model"]["space"]["depth"]
+    request = SpaceRequest.from_config(theirs["model"]["space"])
+    assert request.alternatives == {"*": {"shrunk": ("shrunk:0.8", "shrunk:0.6", "shrunk:0.4", "shrunk:0.2")}}
+    assert (request.resolution, request.depth, request.width, request.blocks) == ((), {"*": ()}, {"*": ()}, {})
+    assert (theirs["sensitivity"]["evaluations"], theirs["search"]["candidates"]) == (3, 1)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -4,6 +4,7 @@ divisor: 8
 resolution: [128, 160, 192, 224]                   # or {from: 128, to: 224, step: 4}
 depth: [0, 1, 2]                                   # blocks removed from the end of a stage
 width: [0.65, 0.8, 1.0]                            # ratios of the stem's and the stages' widths
+scale: [0.5, 0.75, 1.0]                            # in their place one ratio for all of them and for hidden channels
 blocks:                                            # by kind of block, or by name (block7: ...)
   Bottleneck: {expand_ratio: [0.15, 0.2, 0.25]}
   InvertedResidual: {expand_ratio: [3, 4, 6], kernel_size: [3, 5, 7]}
@@ -35,7 +36,7 @@ from autotailor.ir.space.variable import Number
 
 ALL = "*"
 MOST_RESOLUTIONS = 4096
-_KEYS = ("divisor", "resolution", "depth", "width", "blocks", "alternatives", "skip", "exits")
+_KEYS = ("divisor", "resolution", "depth", "width", "scale", "blocks", "alternatives", "skip", "exits")
 
 ByOwner = Mapping[str, tuple[Any, ...]]
 Alternatives = Mapping[str, tuple[str, ...]]
@@ -53,6 +54,7 @@ class SpaceRequest:
     blocks: Mapping[str, Mapping[str, tuple[Number, ...]]] | None = None
     alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
     skip: tuple[str, ...] = ()
+    scale: tuple[Number, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuses choices that no network could have.
@@ -64,10 +66,10 @@ class SpaceRequest:
             if any(c < 0 for c in depths):
                 raise SpaceError(f"space.depth: choices {list(depths)} count removed blocks, from 0")
         for widths in (self.width or {}).values():
-            if any(not 0 < c <= 1 for c in widths):
-                raise SpaceError(
-                    f"space.width: ratios {list(widths)} must lie in (0, 1]; the weights hold no more than 1"
-                )
+            _check_ratios("width", widths)
+        _check_ratios("scale", self.scale)
+        if self.scale and any((self.width or {}).values()):
+            raise SpaceError("space: scale is one ratio for all widths, width has several; leave one of both out")
         for name, kinds in (self.blocks or {}).items():
             for kind, choices in kinds.items():
                 if any(not 0 < c < math.inf for c in choices):
@@ -115,6 +117,7 @@ class SpaceRequest:
             resolution=_numbers("space.resolution", config.get("resolution"), whole=True),
             depth=_by_owner("space.depth", config.get("depth"), whole=True),
             width=_by_owner("space.width", config.get("width")),
+            scale=_numbers("space.scale", config.get("scale")),
             blocks={
                 name: {
                     kind: _numbers(f"space.blocks.{name}.{kind}", choices)
@@ -125,6 +128,11 @@ class SpaceRequest:
             alternatives=_alternatives(config.get("alternatives")),
             skip=_patterns(config.get("skip")),
         )
+
+
+def _check_ratios(key: str, ratios: Sequence[Number]) -> None:
+    if any(not 0 < ratio <= 1 for ratio in ratios):
+        raise SpaceError(f"space.{key}: ratios {list(ratios)} must lie in (0, 1]; the weights hold no more than 1")
 
 
 def choices_of(by_owner: ByOwner | None, owner: str, proposed: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -33,6 +33,7 @@ def space_section(elastic: ElasticGraph, request: SpaceRequest) -> Section:
         section["resolution"] = list(_choices(space, "", RESOLUTION))
         section["depth"] = depth({s.name: _choices(space, s.name, DEPTH) for s in stages})
         section["width"] = width({o: _choices(space, o, WIDTH) for o in (STEM, *(s.name for s in stages), HEAD)})
+        section["scale"] = list(_choices(space, "", WIDTH))
         section["blocks"] = _by_block(space, elastic.blocks)
         section["alternatives"] = _alternatives(request)
         section["skip"] = list(request.skip)

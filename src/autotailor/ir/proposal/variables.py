@@ -102,6 +102,7 @@ def _drafted(elastic: ElasticGraph, request: SpaceRequest) -> _Draft:
     draft = _Draft(request)
     _add_resolution(draft, elastic)
     widths, kept = _stage_widths(elastic), _kept(draft, elastic.stages)
+    _add_common_width(draft, elastic.blocks, {owner: widths[owner] for owner in widths if owner != HEAD})
     _add_width(draft, STEM, widths[STEM])
     for stage in elastic.stages:
         _add_depth(draft, stage, kept)
@@ -236,11 +237,26 @@ def _add_width(draft: _Draft, owner: str, atoms: Mapping[Atom, int]) -> None:
     choices = choices_of(draft.request.width, owner, _PROPOSED_WIDTHS)
     if not free or len(choices) < 1 or not draft.wants(owner, WIDTH):
         return
+    _scale(draft, owner, choices, free)
+
+
+def _scale(draft: _Draft, owner: str, choices: Sequence[Number], atoms: Mapping[Atom, int]) -> None:
+    """One variable for the widths of some atoms, as shares of what they are."""
     ordered = tuple(sorted({*(float(c) for c in choices), 1.0}))
     if len(ordered) > 1:
         name = draft.add(owner, WIDTH, ordered, 1.0)
-        for atom, granule in free.items():
+        for atom, granule in atoms.items():
             draft.rules[atom] = Scaled(name, None, draft.request.divisor, granule, 1.0)
+
+
+def _add_common_width(draft: _Draft, blocks: Sequence[Block], widths: Mapping[str, Mapping[Atom, int]]) -> None:
+    """One width for stem, stages and the hidden channels of all blocks, where one scale is asked for."""
+    if choices := draft.request.scale:
+        atoms = {atom: granule for own in widths.values() for atom, granule in own.items()}
+        for block in blocks:
+            hidden = (h for kind, h in block.handles.items() if kind == WIDTH or isinstance(h.relative_to, str))
+            atoms.update({atom: block.granules.get(atom, 1) for handle in hidden for atom in handle.atoms})
+        _scale(draft, "", choices, atoms)
 
 
 def _joints(block: Block) -> list[Node]:

@@ -30,6 +30,8 @@ from autotailor.ir.proposal.request import SpaceRequest
         ({"blocks": {"Bottleneck": {"expand_ratio": [float("nan")]}}}, "expected numbers above 0"),
         ({"width": [0.5, float("nan")]}, r"must lie in \(0, 1\]"),
         ({"width": {"stage1": [1.5]}}, r"must lie in \(0, 1\]"),
+        ({"scale": [0.5, 1.5]}, r"space.scale: ratios \[0.5, 1.5\] must lie in \(0, 1\]"),
+        ({"scale": [0.5], "width": [0.5]}, "leave one of both out"),
         ({"depth": {"stage1": [-1, 0]}}, r"depth: choices \[-1, 0\] count removed blocks"),
         ({"resolution": {"from": 1, "to": 10**15, "step": 1}}, "more than 4096 numbers; give a larger step"),
         ({"skip": 3}, "space.skip: expected a list of patterns"),

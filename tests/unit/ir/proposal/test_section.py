@@ -15,6 +15,7 @@ import networks
         {"depth": [0, 1, 2], "width": {"stage1": [0.5], "*": [0.25, 0.5]}, "divisor": 4},
         {"depth": {"stage1": [0, 1], "*": [0, 2]}, "width": {"stem": [0.5], "stage2": [0.5]}, "divisor": 4},
         {"blocks": {"block3": {"expand_ratio": [0.25]}}},
+        {"scale": [0.25, 0.5], "divisor": 4},
         {"blocks": {"Bottleneck": {"expand_ratio": [0.125, 0.25]}, "block3": {"expand_ratio": []}}},
         None,
     ],

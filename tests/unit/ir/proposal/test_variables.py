@@ -30,6 +30,14 @@ def test_choices_by_stage() -> None:
     }  # fmt: skip
 
 
+def test_one_scale_halves_all_channels_together() -> None:
+    net = autotailor.compile(networks.make("resnet"), {"divisor": 4, "scale": [0.5]}, resolution=32)
+    assert [variable.name for variable in net.space] == ["width"]
+    whole, half = (net.slice(subnet) for subnet in (net.largest(), net.smallest()))
+    widths = [[g.weights[n.inputs[1]].shape[0] for n in g.nodes if n.kind == "Conv"] for g in (whole, half)]
+    assert widths[1] == [width // 2 for width in widths[0]]
+
+
 @pytest.mark.parametrize(
     ("space", "message"),
     [

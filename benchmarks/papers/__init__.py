@@ -1,0 +1,1 @@
+"""The methods of other papers, run side by side (``benchmarks/methods.py``)."""

@@ -1,0 +1,82 @@
+"""The methods of other papers: answers that are kept, the pairs of the table, and what a budget takes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from papers.answers import UNKNOWN, Answer, read_all, standings, table
+from papers.campaign import least, widest
+from papers.costs import lines, own_images
+from papers.figures import costs, fronts
+
+from autotailor.ir.supernet import SuperNet
+
+
+def answer(method: str, budget: int, right: list[bool], latency: float = 0.0, polished: float = 0.0) -> Answer:
+    found = np.array(right)
+    return Answer(method, 0, budget, latency or budget, method, 100, 50.0, polished, ~found, found)
+
+
+def test_an_answer_is_read_as_it_was_written(tmp_path: Path) -> None:
+    written = answer("adascale, exits", 30, [True, False, True])
+    written.write(tmp_path)
+    (read,) = read_all(tmp_path)
+    assert Answer.path(tmp_path, "adascale, exits", 0, 30).exists()
+    assert (read.method, read.budget, read.polished_right.tolist()) == ("adascale, exits", 30, [True, False, True])
+
+
+def test_a_rival_is_behind_by_the_pictures_that_ours_alone_has_right() -> None:
+    ours, theirs = (
+        answer("autotailor", 50, [True, True, True, False]),
+        answer("legodnn", 50, [True, False, False, False]),
+    )
+    rows = table([theirs, ours], np.arange(4), ("autotailor", "legodnn")).set_index("method")
+    assert rows.loc["legodnn", "polished_behind"] == pytest.approx(50.0)
+    assert rows.loc["legodnn", "inherited_behind"] == pytest.approx(-50.0)
+    assert rows.loc["autotailor", "polished_behind"] == 0
+    _, standing = standings(rows.reset_index())
+    assert (standing["best rival"], standing["ahead"]) == ("legodnn", pytest.approx(-50.0))
+
+
+def test_a_budget_takes_the_widest_network_within_it_and_none_where_all_are_slower() -> None:
+    latency = {0.9: 85.0, 0.5: 40.0, 0.4: 28.0}
+    assert [widest(latency, budget) for budget in (20, 40, 90)] == [None, 0.5, 0.9]
+
+
+def test_what_was_not_polished_has_no_place_among_what_was() -> None:
+    ours = [answer("autotailor", budget, [True, True]) for budget in (30, 40)]
+    theirs = [answer("legodnn", 30, [True, False]), replace(answer("legodnn", 40, [True]), polished_right=UNKNOWN)]
+    theirs[1] = replace(theirs[1], inherited_right=np.array([True, False]))
+    rows = table([*ours, *theirs], np.arange(2), ("autotailor", "legodnn"))
+    found = {(each["weights"], each["budget"]): each["best rival"] for each in standings(rows)}
+    wanted = {("inherited", 30): "legodnn", ("inherited", 40): "legodnn", ("polished", 30): "legodnn"}
+    assert found == wanted | {("polished", 40): "none"}
+
+
+def test_the_least_cost_is_that_of_the_cheapest_subnet(resnet_net: SuperNet) -> None:
+    every = resnet_net.macs().predict(np.array(list(np.ndindex(*(len(v.choices) for v in resnet_net.space)))))
+    assert least(resnet_net.macs(), resnet_net.largest()) == pytest.approx(every.min())
+
+
+def test_a_subnet_that_serves_two_budgets_is_trained_once() -> None:
+    assert own_images([answer("a", 50, [True]), answer("a", 60, [True]), answer("b", 60, [True])]) == 200
+
+
+def test_comments_and_empty_lines_are_no_lines_of_configuration() -> None:
+    assert lines("# a comment\n\nkey: 1   # said\n  inner: 2\n") == 2
+
+
+def test_a_figure_has_one_line_for_each_method_beside_the_given_network() -> None:
+    answers = [answer(method, budget, [True, False]) for method in ("autotailor", "legodnn") for budget in (30, 50)]
+    figure = fronts("letters", table(answers, np.arange(2), ("autotailor", "legodnn")), 93.0)
+    for axes in figure.axes:
+        assert [line.get_label() for line in axes.lines] == ["the given network", "autotailor", "legodnn"]
+        assert axes.lines[1].get_xdata().tolist() == [30, 50]
+
+
+def test_costs_are_drawn_with_ours_on_top() -> None:
+    rows = pd.DataFrame({"method": ["autotailor", "legodnn"], "images": [1, 2], "operators": [3, 4], "lines": [1, 9]})
+    figure = costs("letters", rows)
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [2, 1]
