@@ -16,7 +16,8 @@ class Case(NamedTuple):
     """What a person has, and gives.
 
     Attributes:
-        factory: ``module:function`` of the network.
+        factory: ``module:function`` of the network, whose checkpoint is given beside it.
+        signal: shape of a signal, where the network takes signals and is therefore given as an ONNX file; else ().
         write: writes the data into a new folder, by a seed, and no more than some of them where a number says so.
         given: the data in the folder, for ``inspect --data``.
         network: makes the network without trained weights.
@@ -26,6 +27,7 @@ class Case(NamedTuple):
     """
 
     factory: str
+    signal: tuple[int, ...]
     write: Callable[[Path, int, int], Path]
     given: str
     network: Callable[[], nn.Module]
@@ -37,7 +39,7 @@ class Case(NamedTuple):
 def _case(module: ModuleType) -> Case:
     """The case of a module of this folder."""
     parts = (module.write, module.GIVEN, module.network, module.train, module.INSPECT, module.OVERRIDES)
-    return Case(f"{module.__name__}:network", *parts)
+    return Case(f"{module.__name__}:network", module.SIGNAL, *parts)
 
 
 MODULES = {"sound": sound, "motion": motion, "segmentation": segmentation, "detection": detection}

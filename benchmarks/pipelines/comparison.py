@@ -98,6 +98,9 @@ class Walk:
             network = self.case.network()
             images = self.case.train(network, data, self.seed)
             torch.save(network.state_dict(), weights)
+            if self.case.signal:
+                example = (torch.zeros(1, *self.case.signal),)
+                torch.onnx.export(network, example, str(weights.with_suffix(".onnx")), dynamo=False)
             artifacts.write_json(said, {"images": images})
         return int(artifacts.read_json(said)["images"])
 
@@ -107,8 +110,9 @@ class Walk:
         if not project.exists():
             self._command("new", str(project), folder=self.folder)
         if not (project / model).exists():
-            order = [self.case.factory, "--weights", "../given.pt", "--data", f"../data/{self.case.given}"]
-            said = self._command("inspect", *order, *self.case.inspect, "--yaml", folder=project)
+            source = ["../given.onnx"] if self.case.signal else [self.case.factory, "--weights", "../given.pt"]
+            order = [*source, "--data", f"../data/{self.case.given}", *self.case.inspect]
+            said = self._command("inspect", *order, "--yaml", folder=project)
             (project / model).write_text(said, encoding="utf-8")
         self._command("run", f"model={self.name}", f"device={DEVICE}", *self.overrides, "-c", "1", folder=project)
         os.chdir(project)  # paths of the configuration are relative to the project

@@ -6,16 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import boxed
 import numpy as np
 import torch
 from torch import nn
 from torchvision.ops import Conv2dNormActivation
 
+import boxed
 from pipelines import pasted
 
 SIDE = 64
 GIVEN = "scenes"
+SIGNAL: tuple[int, ...] = ()
 EPOCHS = 12
 HEADS = ("heat", "size", "offset")
 INSPECT = ("--resolution", str(SIDE), *pasted.NORMALISED)

@@ -1,4 +1,4 @@
-"""What the cases of segmentation and of detection have in common: clip art pasted on textures, and their owner's training.
+"""What the cases of segmentation and detection have in common: clip art pasted on textures, and an owner's training.
 
 The clip art is Debian's, by its folders (``given/clipart.py``). A picture of clip art is in one part of the data alone.
 """

@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from masked import Network
 from PIL import Image
 from torch import nn
 from torch.nn import functional
 
 from autotailor.data.labels import IGNORED
+from masked import Network
 from pipelines import pasted
 
 SIDE = 64
 GIVEN = "scenes"
+SIGNAL: tuple[int, ...] = ()
 EPOCHS = 10
 INSPECT = ("--resolution", str(SIDE), *pasted.NORMALISED)
 OVERRIDES: tuple[str, ...] = ()
 
 
 def write(folder: Path, seed: int = 0, most: int = 0) -> Path:
-    """Writes ``classes.txt``, and ``images`` and ``masks`` of each part; edges that are half transparent have no class."""
+    """Writes ``classes.txt``, and ``images`` and ``masks`` of each part; half transparent edges have no class."""
     root, art = folder / GIVEN, pasted.art(folder)
     for part, count in pasted.PARTS.items():
         for name in ("images", "masks"):

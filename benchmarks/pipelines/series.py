@@ -1,4 +1,4 @@
-"""What the cases of sound and of motion have in common: arrays in parts, residual blocks, and their owner's training."""
+"""What the cases of sound and motion have in common: arrays in parts, residual blocks, and an owner's training."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+BATCH = 64
 PARTS = {"train": 0.65, "val": 0.15, "test": 0.2}
 """Shares of the groups."""
 
@@ -82,12 +83,12 @@ def fit(made: nn.Module, path: Path, epochs: int, shift: int, seed: int, rate: f
     torch.manual_seed(seed)
     (x, y), (mean, std) = read(path, "train"), normalisation(path)
     x = (x - mean.view(-1, *[1] * (x.ndim - 2))) / std.view(-1, *[1] * (x.ndim - 2))
-    steps = epochs * (len(x) // 64)
+    steps = epochs * (len(x) // BATCH)
     optimizer = torch.optim.AdamW(made.parameters(), rate, weight_decay=0.05)
     rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
     made.train()
     for _ in range(epochs):
-        for rows in torch.randperm(len(x)).split(64)[: len(x) // 64]:
+        for rows in torch.randperm(len(x)).split(BATCH)[: len(x) // BATCH]:
             moved = torch.roll(x[rows], int(torch.randint(-shift, shift + 1, ())), -1)
             loss = functional.cross_entropy(made(moved), y[rows], label_smoothing=0.1)
             optimizer.zero_grad()
@@ -95,4 +96,4 @@ def fit(made: nn.Module, path: Path, epochs: int, shift: int, seed: int, rate: f
             optimizer.step()
             rates.step()
     made.eval()
-    return steps * 64
+    return steps * BATCH

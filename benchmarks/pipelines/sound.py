@@ -1,7 +1,7 @@
 """Words that ``espeak-ng`` speaks in the voices that it has, in noise, and a residual network for their spectrograms.
 
-A voice is in one part of the data alone. Each take has an accent, a speed, a pitch, a place within its second, and noise
-of its own. Debian's package ``espeak-ng`` must be installed.
+A voice is in one part of the data alone. Each take has an accent, a speed, a pitch, a place in its second, and noise of
+its own. Debian's package ``espeak-ng`` must be installed.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ TAKES = 3  # of each word by each voice
 RATE = 8000  # samples of each second
 BANDS, FRAMES = 32, 64
 GIVEN = "words.npz"
+SIGNAL = (1, BANDS, FRAMES)
 EPOCHS = 14
 INSPECT: tuple[str, ...] = ()
 OVERRIDES = ("data.shift=4",)
@@ -51,7 +52,8 @@ def spoken(word: str, voice: str, random: np.random.Generator) -> Array:
     sound = signal.resample_poly(sound / 2**15, RATE, rate)
     loud = np.flatnonzero(np.abs(sound) > 0.02 * np.abs(sound).max())
     sound = sound[loud[0] : loud[-1]][: RATE - 400]
-    noise = np.fft.irfft(np.fft.rfft(random.normal(size=RATE)) / (1 + np.arange(RATE // 2 + 1)) ** random.uniform(0, 0.7))
+    slope = (1 + np.arange(RATE // 2 + 1)) ** random.uniform(0, 0.7)
+    noise = np.fft.irfft(np.fft.rfft(random.normal(size=RATE)) / slope)
     level = 10 ** (-random.uniform(0, 20) / 20)  # of the noise over the word
     found = noise * (level * sound.std() / noise.std())
     first = random.integers(RATE - len(sound))
