@@ -35,9 +35,12 @@ from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.evaluation import correctness
 from autotailor.export import accuracy_of_onnx
 from autotailor.finetuning import polishing
+from autotailor.ir.elastic_graph import ElasticGraph
+from autotailor.ir.execution.importance import channel_orders, permuted
 from autotailor.ir.execution.modules.graph import GraphModule
-from autotailor.ir.execution.uniform import initialise, scale_uniformly
+from autotailor.ir.execution.uniform import channel_atoms, initialise, scale_uniformly
 from autotailor.ir.graph import Graph
+from autotailor.ir.propagation import propagate
 from autotailor.ir.space.metric import FloatArray
 from autotailor.measurement.comparison import matched_widths
 from autotailor.statistics import clustered_mean
@@ -48,6 +51,8 @@ ROOT = Path(__file__).parents[2]
 DEVICE, BUDGETS = "host", {"budget_01": "60%", "budget_02": "50%"}
 WIDTHS = tuple(step / 16 for step in range(3, 16))
 SUBNET, ORIGINAL, SLICED, SCRATCH = "SubNet", "original", "uniform, sliced", "uniform, from scratch"
+BRIEF = ("validate.subnets=3", "sensitivity.validate_subnets=3")
+"""What a run says of its own predictions, and nothing here reads, is kept short."""
 Row = dict[str, Any]
 
 
@@ -85,7 +90,7 @@ class Walk:
     def overrides(self) -> tuple[str, ...]:
         """Arguments of ``run``."""
         budgets = ",".join(f'"{share}"' for share in BUDGETS.values())
-        return ("recipe=quick", f"seed={self.seed}", f"export.budgets=[{budgets}]", *self.case.overrides)
+        return ("recipe=quick", f"seed={self.seed}", f"export.budgets=[{budgets}]", *BRIEF, *self.case.overrides)
 
     def given(self) -> int:
         """Writes the data and trains the network, as its owner did; returns how many images it has seen."""
@@ -132,6 +137,13 @@ class Walk:
         return done.stdout
 
 
+def sorted_channels(graph: Graph) -> Graph:
+    """A network with all its coupled channels by importance, whether a space would cut them or not."""
+    propagation = propagate(graph)
+    elastic = ElasticGraph(graph, propagation)
+    return graph.with_weights(permuted(elastic, channel_orders(elastic, list(channel_atoms(graph, propagation)))))
+
+
 class Comparison:
     """A finished run, its exports, and networks of uniform width beside them.
 
@@ -145,7 +157,9 @@ class Comparison:
         self._walk, self._run, self._images = walk, run, images
         self._chosen = polishing.read_exported(run.results / "polish.json", run.results / "polished.pt", run.net)
         self._polished = int(artifacts.read_json(run.results / "polish.json")["images"])
-        self._sorted = run.original.sort_channels().original
+        calibration = finetuning.FinetuneConfig.from_section(run.settings["finetune"]).calibration
+        self._calibrator = Calibrator(run.splits, calibration)
+        self._sorted = sorted_channels(self._calibrator.adopt(run.original).original)
 
     def rows(self, known: set[tuple[str, str]]) -> Iterator[Row]:
         """The rows that are not known yet, each as soon as it is known: the original's first.
@@ -179,9 +193,8 @@ class Comparison:
             seen = self._walk.case.train(module, self._walk.folder / "data", self._walk.seed)
             graph = graph.with_weights(module.inner.arrays())
         else:
-            net, splits = autotailor.SuperNet.of(graph, {}), self._run.splits
-            calibration = finetuning.FinetuneConfig.from_section(self._run.settings["finetune"]).calibration
-            statistics = Calibrator(splits, calibration).statistics(net.module().eval(), net.largest())
+            net = autotailor.SuperNet.of(graph, {})
+            statistics = self._calibrator.statistics(net.module().eval(), net.largest())
             graph = net.slice(net.largest(), statistics)
         tuned, more = tuned_alone(self._run, graph, images) if images else (graph, 0)
         modules = [GraphModule(each, logits=True).eval() for each in (graph, tuned)]

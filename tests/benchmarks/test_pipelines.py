@@ -26,7 +26,7 @@ SECTIONS: dict[str, dict[str, Any]] = {
         "decode": "autotailor.task.decoders.centres:centres", **{part: f"{part}.json" for part in pasted.PARTS},
     },
 }  # fmt: skip
-FEW = 8
+FEW = 14
 
 
 @pytest.fixture
@@ -157,3 +157,16 @@ def test_a_rival_is_no_faster_than_the_subnet_and_known_rows_are_not_made_again(
         pair for pair in of(iter(rows)) if pair not in {("60%", comparison.SLICED), ("", comparison.ORIGINAL)}
     ]
     assert (comparison.SLICED, 0.75) not in again.asked
+
+
+def test_sorting_all_channels_changes_no_output_and_uniform_slices_keep_those_that_are_read_most(folder: Path) -> None:
+    torch.manual_seed(0)
+    net = compiled("motion", folder)
+    found = comparison.sorted_channels(net.original)
+    signals = torch.randn(2, *net.input_shape[1:])
+    before, after = (comparison.AsGiven(graph).eval()(signals) for graph in (net.original, found))
+    assert torch.allclose(before, after, atol=1e-5)
+    (last,) = (node.inputs[1] for node in found.nodes if node.kind == "Gemm")
+    read = {graph is found: np.abs(graph.weights[last]).sum(0) for graph in (net.original, found)}
+    assert sorted(read[True]) == pytest.approx(sorted(read[False]))
+    assert not np.array_equal(read[True], read[False])
