@@ -29,7 +29,7 @@ RATE = 8000  # samples of each second
 BANDS, FRAMES = 32, 64
 GIVEN = "words.npz"
 SIGNAL = (1, BANDS, FRAMES)
-EPOCHS = 14
+EPOCHS = 8
 INSPECT: tuple[str, ...] = ()
 OVERRIDES = ("data.shift=4",)
 

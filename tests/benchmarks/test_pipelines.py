@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from pipelines import CASES, comparison, motion, pasted, series, sound
+from pipelines import CASES, MODULES, comparison, motion, pasted, series, sound
 
 import autotailor
 from autotailor import data
@@ -81,18 +81,22 @@ def test_the_network_of_a_case_takes_what_the_project_reads_of_its_data(name: st
 @pytest.mark.parametrize("name", CASES)
 def test_the_whole_network_of_a_case_is_elastic(name: str, folder: Path) -> None:
     net = compiled(name, folder)
-    assert net.elastic_share().elastic > 0.99
+    assert net.elastic_share().elastic > 0.95
     assert net.space.num_distinct > 100
 
 
-def test_the_owners_loop_trains_a_compiled_network_as_well(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(motion, "EPOCHS", 1)
-    motion.write(folder, 0, 4)
-    module = comparison.AsGiven(compiled("motion", folder).graph)
-    before = {name: value.clone() for name, value in module.state_dict().items()}
-    monkeypatch.setattr(series, "BATCH", 16)
-    assert motion.train(module, folder, 0) > 0
-    assert any(not torch.equal(value, before[name]) for name, value in module.state_dict().items())
+@pytest.mark.parametrize("name", CASES)
+def test_the_owners_loop_trains_a_compiled_network_as_well(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MODULES[name], "EPOCHS", 1)
+    for room in (series, pasted):
+        monkeypatch.setattr(room, "BATCH", 4)
+    CASES[name].write(folder, 0, FEW if name in ("segmentation", "detection") else 3)
+    module = comparison.AsGiven(compiled(name, folder).graph)
+    before = {key: value.clone() for key, value in module.state_dict().items()}
+    assert CASES[name].train(module, folder, 0) >= 8
+    assert any(not torch.equal(value, before[key]) for key, value in module.state_dict().items())
 
 
 def test_no_group_is_in_two_parts(folder: Path) -> None:
