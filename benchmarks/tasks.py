@@ -9,9 +9,9 @@ built module, of the ONNX file in onnxruntime and of ncnn's files against the Su
 is written into ``tasks_graphs.csv`` as soon as it is known, in place of its earlier row.
 
 ``pipelines`` takes four cases (``pipelines/``) from their data and a trained network to exports for 60 and 50 % of the
-latency, and trains networks of uniform width beside them (``pipelines/comparison.py``). Rows are written into
-``tasks_pipelines.csv`` as soon as they are known; those that are there are not made again. What is made on the way lies
-in ``--directory``.
+latency (of the MACs with ``--device macs``), and trains networks of uniform width beside them
+(``pipelines/comparison.py``). Rows are written into ``tasks_pipelines.csv`` as soon as they are known; those that are
+there are not made again. What is made on the way lies in ``--directory``.
 """
 
 from __future__ import annotations
@@ -58,11 +58,12 @@ def pipelines(arguments: argparse.Namespace) -> None:
     path: Path = arguments.csv
     for name in arguments.only or PIPELINES:
         rows = pd.read_csv(path, keep_default_na=False, na_values=["nan"]).to_dict("records") if path.exists() else []
-        ours = [row for row in rows if (row["case"], row["seed"]) == (name, arguments.seed)]
+        asked = (name, arguments.seed, arguments.device)
+        ours = [row for row in rows if (row["case"], row["seed"], row["device"]) == asked]
         known = {(str(row["budget"]), str(row["network"])) for row in ours}
         folder = (arguments.directory / name / f"seed_{arguments.seed}").resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        for row in compared(Walk(name, folder, arguments.seed), known):
+        for row in compared(Walk(name, folder, arguments.seed, arguments.device), known):
             rows.append(row)
             pd.DataFrame(rows).round(3).to_csv(path, index=False, na_rep="nan")
             print(row, flush=True)
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=[*GRAPHS, *PIPELINES], help="these networks, or cases")
     parser.add_argument("--subnets", type=int, default=20, help="of each network, the smallest among them")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="host", help="what budgets are of: latency of host, or macs")
     parser.add_argument("--csv", type=Path, help="tasks_PART.csv beside this file where none is named")
     parser.add_argument("--directory", type=Path, default=Path("results/tasks"), help="of what pipelines make")
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
 """Takes a case through ``autotailor run`` to its exports, and compares them with networks of uniform width.
 
-For each budget, beside the exported SubNet, a network with all widths of the given one times one factor, as fast as the
-SubNet when all are timed in one interleaved session:
+For each budget, beside the exported SubNet, a network with all widths of the given one times one factor. It is as fast
+as the SubNet where all are timed in one interleaved session, or has as many MACs where MACs are the budget:
 
 - ``uniform, sliced`` has the given network's most important channels, and is tuned as the SubNet is polished: the given
   network teaches, the range test finds the rate, and it sees as many images.
@@ -30,7 +30,7 @@ from rivals import Finished, tuned_alone
 from torch import nn
 
 import autotailor
-from autotailor import artifacts, finetuning, profiling
+from autotailor import artifacts, finetuning, profiling, search
 from autotailor.accuracy.calibration import Calibrator
 from autotailor.accuracy.evaluation import correctness
 from autotailor.export import accuracy_of_onnx
@@ -48,7 +48,7 @@ from autotailor.task.registry import of
 from pipelines import CASES, Case
 
 ROOT = Path(__file__).parents[2]
-DEVICE, BUDGETS = "host", {"budget_01": "60%", "budget_02": "50%"}
+BUDGETS = {"budget_01": "60%", "budget_02": "50%"}
 WIDTHS = tuple(step / 16 for step in range(3, 16))
 SUBNET, ORIGINAL, SLICED, SCRATCH = "SubNet", "original", "uniform, sliced", "uniform, from scratch"
 BRIEF = ("validate.subnets=3", "sensitivity.validate_subnets=3")
@@ -75,11 +75,13 @@ class Walk:
         name: of the case.
         folder: of data, checkpoint and project.
         seed: of all that is random.
+        device: a file of ``conf/device``.
     """
 
     name: str
     folder: Path
     seed: int
+    device: str = "host"
 
     @property
     def case(self) -> Case:
@@ -119,9 +121,9 @@ class Walk:
             order = [*source, "--data", f"../data/{self.case.given}", *self.case.inspect]
             said = self._command("inspect", *order, "--yaml", folder=project)
             (project / model).write_text(said, encoding="utf-8")
-        self._command("run", f"model={self.name}", f"device={DEVICE}", *self.overrides, "-c", "1", folder=project)
+        self._command("run", f"model={self.name}", f"device={self.device}", *self.overrides, "-c", "1", folder=project)
         os.chdir(project)  # paths of the configuration are relative to the project
-        return Finished(project, self.name, DEVICE, self.overrides)
+        return Finished(project, self.name, self.device, self.overrides)
 
     def _command(self, *order: str, folder: Path) -> str:
         """What a command of autotailor prints on standard output."""
@@ -167,18 +169,18 @@ class Comparison:
         Args:
             known: budgets and networks.
         """
-        original, times = self._shares(self._run.results.parent / "model.onnx"), self._times
+        original, costs = self._shares(self._run.results.parent / "model.onnx"), self._costs
         if ("", ORIGINAL) not in known:
             yield self._row("", ORIGINAL, original, 1.0, 1.0, self._images)
-        widths = {float(name): ms for name, ms in times.items() if name not in (ORIGINAL, *BUDGETS)}
-        matched = matched_widths(pd.Series(times), widths, tuple(BUDGETS))
+        widths = {float(name): cost for name, cost in costs.items() if name not in (ORIGINAL, *BUDGETS)}
+        matched = matched_widths(pd.Series(costs), widths, tuple(BUDGETS))
         for name, budget in BUDGETS.items():
             own = self._shares(self._run.results / "exports" / name / "model.onnx")
             own_images = self._polished if self._chosen[name].graph is not None else 0
-            width, whole = matched[name], times[ORIGINAL]
+            width, whole = matched[name], costs[ORIGINAL]
             if (budget, SUBNET) not in known:
-                share = times[name] / whole
-                yield self._row(budget, SUBNET, own, float("nan"), share, own_images, {"lost": (original, own)})
+                pairs = {"lost": (original, own)}
+                yield self._row(budget, SUBNET, own, float("nan"), costs[name] / whole, own_images, pairs)
             for network in (SLICED, SCRATCH):
                 if (budget, network) not in known:
                     found, seen = self._uniform(network, width, own_images)
@@ -206,14 +208,21 @@ class Comparison:
         return scale_uniformly(self._sorted, width, divisor)
 
     @cached_property
-    def _times(self) -> dict[str, float]:
-        """Latency in ms of the original, the exported SubNets and all widths, of one interleaved session."""
-        path = self._walk.folder / "latencies.json"
+    def _costs(self) -> dict[str, float]:
+        """What budgets limit, of the original, the exported SubNets and all widths; latencies of one session, in ms."""
+        cost = search.cost_of_device(self._run.settings["device"])
+        path = self._walk.folder / f"{self._walk.device}.json"
         if not path.exists():
             graphs = {ORIGINAL: self._run.original.original} | {f"{width:g}": self._graph(width) for width in WIDTHS}
             graphs |= {name: self._run.net.slice(self._chosen[name].subnet) for name in BUDGETS}
-            device = profiling.DeviceConfig.from_section(self._run.settings["device"])
-            artifacts.write_json(path, speed.measured(graphs, device, self._walk.folder / "timed"))
+            if cost.is_measured:
+                device = profiling.DeviceConfig.from_section(self._run.settings["device"])
+                artifacts.write_json(path, speed.measured(graphs, device, self._walk.folder / "timed"))
+            else:
+                assert cost.count is not None
+                nets = {name: autotailor.SuperNet.of(graph, {}) for name, graph in graphs.items()}
+                whole = {name: cost.count(net).predict(net.largest().to_array()) for name, net in nets.items()}
+                artifacts.write_json(path, {name: float(each[0]) for name, each in whole.items()})
         found: dict[str, float] = artifacts.read_json(path)
         return found
 
@@ -226,15 +235,21 @@ class Comparison:
         network: str,
         shares: FloatArray,
         width: float,
-        latency: float,
+        cost: float,
         images: int,
         pairs: dict[str, tuple[FloatArray, FloatArray]] | None = None,
     ) -> Row:
         """A row; ``pairs`` are differences by name, of the first from the second, in points with their errors."""
         test = self._run.splits.test
         score, error = of(test).total(shares, test.groups)
-        row: Row = {"case": self._walk.name, "seed": self._walk.seed, "budget": budget, "network": network}
-        row |= {"width": width, "latency": 100 * latency, "images": images, "score": score, "error": error}
+        row: Row = {
+            "case": self._walk.name,
+            "seed": self._walk.seed,
+            "device": self._walk.device,
+            "budget": budget,
+            "network": network,
+        }
+        row |= {"width": width, "cost": 100 * cost, "images": images, "score": score, "error": error}
         for name, (before, after) in (pairs or {}).items():
             mean, spread = clustered_mean(before - after, test.groups)
             row |= {name: 100 * mean, f"{name}_error": 100 * spread}

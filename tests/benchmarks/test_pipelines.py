@@ -134,7 +134,7 @@ class Fixed(comparison.Comparison):
         self.test = self
         self.asked: list[tuple[str, float]] = []
 
-    _times = {"original": 1.0, "budget_01": 0.6, "budget_02": 0.4, "0.25": 0.3, "0.5": 0.5, "0.75": 0.61}
+    _costs = {"original": 1.0, "budget_01": 0.6, "budget_02": 0.4, "0.25": 0.3, "0.5": 0.5, "0.75": 0.61}
 
     def _shares(self, path: Path) -> Any:
         return np.array([1.0, 1, 1, 1]) if path.parent.name == "sound" else np.array([1.0, 1, 1, 0])
