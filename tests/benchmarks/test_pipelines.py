@@ -90,9 +90,8 @@ def test_the_owners_loop_trains_a_compiled_network_as_well(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(MODULES[name], "EPOCHS", 1)
-    for room in (series, pasted):
-        monkeypatch.setattr(room, "BATCH", 4)
-    CASES[name].write(folder, 0, FEW if name in ("segmentation", "detection") else 3)
+    monkeypatch.setattr(pasted, "BATCH", 4)
+    CASES[name].write(folder, 0, FEW)
     module = comparison.AsGiven(compiled(name, folder).graph)
     before = {key: value.clone() for key, value in module.state_dict().items()}
     assert CASES[name].train(module, folder, 0) >= 8
