@@ -217,13 +217,13 @@ class Comparison:
             graphs |= {name: self._run.net.slice(self._chosen[name].subnet) for name in BUDGETS}
             if cost.is_measured:
                 device = profiling.DeviceConfig.from_section(self._run.settings["device"])
-                artifacts.write_json(path, speed.measured(graphs, device, self._walk.folder / "timed"))
+                artifacts.write_json(path, {"costs": speed.measured(graphs, device, self._walk.folder / "timed")})
             else:
                 assert cost.count is not None
                 nets = {name: autotailor.SuperNet.of(graph, {}) for name, graph in graphs.items()}
                 whole = {name: cost.count(net).predict(net.largest().to_array()) for name, net in nets.items()}
-                artifacts.write_json(path, {name: float(each[0]) for name, each in whole.items()})
-        found: dict[str, float] = artifacts.read_json(path)
+                artifacts.write_json(path, {"costs": {name: float(each[0]) for name, each in whole.items()}})
+        found: dict[str, float] = artifacts.read_json(path)["costs"]
         return found
 
     def _shares(self, path: Path) -> FloatArray:
