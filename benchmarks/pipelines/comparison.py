@@ -174,6 +174,7 @@ class Comparison:
             yield self._row("", ORIGINAL, original, 1.0, 1.0, self._images)
         widths = {float(name): cost for name, cost in costs.items() if name not in (ORIGINAL, *BUDGETS)}
         matched = matched_widths(pd.Series(costs), widths, tuple(BUDGETS))
+        made = dict[tuple[str, float, int], tuple[FloatArray, int]]()
         for name, budget in BUDGETS.items():
             own = self._shares(self._run.results / "exports" / name / "model.onnx")
             own_images = self._polished if self._chosen[name].graph is not None else 0
@@ -183,7 +184,8 @@ class Comparison:
                 yield self._row(budget, SUBNET, own, float("nan"), costs[name] / whole, own_images, pairs)
             for network in (SLICED, SCRATCH):
                 if (budget, network) not in known:
-                    found, seen = self._uniform(network, width, own_images)
+                    asked = (network, width, own_images)
+                    found, seen = made[asked] = made.get(asked) or self._uniform(*asked)
                     pairs = {"lost": (original, found), "gain": (own, found)}
                     yield self._row(budget, network, found, width, widths[width] / whole, seen, pairs)
 
