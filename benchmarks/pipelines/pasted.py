@@ -25,6 +25,7 @@ CLASSES = ("flag", "fruit", "mammal", "person", "playing_card", "star")
 PARTS = {"train": 2400, "val": 300, "test": 500}
 LARGE = 96  # longest side of a piece of clip art before it is pasted, pixels
 OPAQUE, THERE = 0.5, 0.2  # shares of opacity: of a pixel that is an object's, and below which it is the texture's
+LEAST = 0.1  # share of the pixels of clip art that are opaque
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
 NORMALISED = ("--mean", *map(str, MEAN), "--std", *map(str, STD))
 BATCH = 32
@@ -46,13 +47,14 @@ class Piece(NamedTuple):
 
 @lru_cache
 def pieces(folder: Path, part: str) -> tuple[tuple[Image.Image, ...], ...]:
-    """Clip art of each class with its transparency, cut to what is visible."""
+    """Clip art of each class with its transparency, cut to what is visible; what is hardly opaque is left out."""
     found = []
     for name in CLASSES:
         small = folder / "small" / part / name
         if not small.exists():
             _shrink(folder / "photos" / part / name, small)
-        found.append(tuple(Image.open(path).convert("RGBA") for path in sorted(small.glob("*.png"))))
+        opened = (Image.open(path).convert("RGBA") for path in sorted(small.glob("*.png")))
+        found.append(tuple(each for each in opened if np.mean(np.asarray(each)[..., 3] > 255 * OPAQUE) > LEAST))
     return tuple(found)
 
 

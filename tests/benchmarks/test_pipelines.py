@@ -113,6 +113,12 @@ def test_a_mask_and_a_box_lie_where_the_clip_art_is(folder: Path) -> None:
     assert (mask[place][opacity > pasted.OPAQUE] == objects[-1].label + 1).all()
 
 
+def test_clip_art_that_is_hardly_opaque_is_left_out(folder: Path) -> None:
+    faint = np.full((40, 40, 4), 100, np.uint8)
+    Image.fromarray(faint).save(folder / "clipart" / "photos" / "val" / "flag" / "faint.png")
+    assert [len(kind) for kind in pasted.pieces(folder / "clipart", "val")] == [1] * len(pasted.CLASSES)
+
+
 def test_acceleration_of_a_sensor_at_rest_is_gravity() -> None:
     still = motion.Motion(1.0, ((0, 0, 0),) * 3, ((0, 0, 0),) * 3, 0.0)
     worn = motion.Rotation.from_rotvec([0.3, -0.2, 0.5])
