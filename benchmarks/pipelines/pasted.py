@@ -21,7 +21,7 @@ from torch import nn
 from autotailor import data
 
 Pixels = npt.NDArray[np.float64]
-CLASSES = ("flag", "fruit", "mammal", "person", "playing_card", "star")
+CLASSES = ("building", "flag", "fruit", "mammal", "person", "playing_card")
 PARTS = {"train": 2400, "val": 300, "test": 500}
 LARGE = 96  # longest side of a piece of clip art before it is pasted, pixels
 OPAQUE, THERE = 0.5, 0.2  # shares of opacity: of a pixel that is an object's, and below which it is the texture's
