@@ -65,7 +65,7 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.statistics import clustered_mean
-from autotailor.task import find
+from autotailor.task.registry import of
 
 DEPTH, RESOLUTION, RATIO = "depth", "resolution", "expand_ratio"
 RIVALS = ("smaller pictures", "depth alone", "ratios alone", "Torch-Pruning", "FastNAS", "scaled")
@@ -176,7 +176,7 @@ def tuned_alone(run: Finished, graph: Graph, images: int, frozen: bool = True) -
     modules = [GraphModule(graph, logits=True)]
 
     def lockstep(students: Sequence[nn.Module], sides: Sequence[int], config: polishing.PolishConfig) -> Lockstep:
-        return Lockstep(students, sides, teacher, config, find("classification"))
+        return Lockstep(students, sides, teacher, config, of(run.splits), run.original.head.independent)
 
     if settings.rates:
         settings = replace(settings, lr=choose_rate(modules, lockstep, [0], settings, part, mix))

