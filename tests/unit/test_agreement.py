@@ -18,7 +18,10 @@ def test_every_model_of_conf_gets_images_of_its_own_resolution(model: str) -> No
     assert composed["data"]["resolution"] == composed["model"]["resolution"]
 
 
-@pytest.mark.parametrize("data", sorted({*config.options(CONF, "data")} - {"arrays"}))  # signals have their own length
+SIGNALS = {"arrays", "series"}  # which have their own length
+
+
+@pytest.mark.parametrize("data", sorted({*config.options(CONF, "data")} - SIGNALS))
 def test_all_data_follow_the_model(data: str) -> None:
     composed = config.compose(CONF, "resnet_digits", "host", [f"data={data}", "model.resolution=48"])
     assert composed["data"]["resolution"] == composed["model"]["resolution"] == 48
