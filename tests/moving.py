@@ -40,6 +40,19 @@ def write_windows(path: Path, persons: int = 24, each: int = 10, seed: int = 0) 
     return path
 
 
+def write_recordings(archive: Path, folder: Path) -> Path:
+    """Writes the windows of each person and activity behind each other, as ``folder/ACTIVITY/PERSON.csv``."""
+    with np.load(archive) as arrays:
+        for activity in ACTIVITIES:
+            (folder / activity).mkdir(parents=True, exist_ok=True)
+            for person in np.unique(arrays["groups"]):
+                own = arrays["x"][(arrays["y"] == activity) & (arrays["groups"] == person)]
+                rows = own.transpose(0, 2, 1).reshape(-1, CHANNELS)
+                path = folder / activity / f"{person}.csv"
+                np.savetxt(path, rows, "%.7g", ",", header="ax,ay,az,gx,gy,gz", comments="")
+    return folder
+
+
 class Block(nn.Module):
     """Two convolutions along time with a residual."""
 

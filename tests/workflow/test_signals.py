@@ -24,9 +24,9 @@ pytestmark = pytest.mark.timeout(1500)  # the first test waits for the commands
 GUIDE = checkouts.ROOT / "docs" / "guides" / "signals.md"
 
 
-def commands() -> list[str]:
-    """Those of the guide."""
-    blocks = [block for block in documents.blocks(GUIDE) if block.language == "sh" and "test_signals" in block.text]
+def commands(test: str = "test_the_guides_commands") -> list[str]:
+    """Those of the guide that a test runs."""
+    blocks = [block for block in documents.blocks(GUIDE) if block.language == "sh" and test in block.text]
     return [command for block in blocks for command in documents.commands(block.code)]
 
 
@@ -82,6 +82,21 @@ def test_both_files_are_as_right_as_the_summary_says(exports: Path, splits: Data
     for name in ("largest", "budget_01"):
         for file in ("model.onnx", "model.given.onnx"):
             assert right(exports / name / file, splits) == pytest.approx(summary.loc[name, "accuracy_measured"])
+
+
+def test_recordings_in_folders_are_read_by_the_rules_and_known_by_the_network(project: Path, exports: Path) -> None:
+    """Down to the sensitivities, behind which recordings are windows as those of arrays are."""
+    moving.write_recordings(project / "windows.npz", project / "recordings")
+    inspect, run = commands("test_recordings")
+    for command in (inspect, f"{run.replace('device=host', 'device=macs')} -- results/recorded/sensitivity.csv"):
+        done = checkouts.shell(command, project)
+        assert done.returncode == 0, f"{command}\n{(done.stdout + done.stderr)[-6000:]}"
+    section = config.compose(project / "conf", "recorded", "macs", ["data.fractions=[0.6,0.2,0.2]"])["data"]
+    assert (section["kind"], section["length"]) == ("series", moving.LENGTH)
+    found = data.load({**section, "root": str(project / "recordings")})
+    assert len(found.train) + len(found.validation) + len(found.test) == 960
+    assert right(exports / "largest" / "model.given.onnx", found) > 80
+    assert len(pd.read_csv(project / "results" / "recorded" / "sensitivity.csv")) > 3
 
 
 def test_no_person_is_in_two_parts(splits: DataSplits) -> None:
