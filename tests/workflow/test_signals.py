@@ -88,7 +88,10 @@ def test_recordings_in_folders_are_read_by_the_rules_and_known_by_the_network(pr
     """Down to the sensitivities, behind which recordings are windows as those of arrays are."""
     moving.write_recordings(project / "windows.npz", project / "recordings")
     inspect, run = commands("test_recordings")
-    for command in (inspect, f"{run.replace('device=host', 'device=macs')} -- results/recorded/sensitivity.csv"):
+    for command in (
+        inspect,
+        f"{run.replace('device=host recipe=quick', 'device=macs')} -- results/recorded/sensitivity.csv",
+    ):
         done = checkouts.shell(command, project)
         assert done.returncode == 0, f"{command}\n{(done.stdout + done.stderr)[-6000:]}"
     section = config.compose(project / "conf", "recorded", "macs", ["data.fractions=[0.6,0.2,0.2]"])["data"]

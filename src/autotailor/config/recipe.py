@@ -9,10 +9,12 @@ from autotailor.values import Bound, Natural
 
 Factor = Annotated[float, Bound(ge=0.01)]
 Section = dict[str, Any]
+LEAST_ROUNDS = 2
+"""Of measuring: one round has no standard error."""
 
 
 class Recipe(Parameters, of="recipe", error=ConfigError):
-    """Factors of numbers of the configuration; a number above 0 stays above 0.
+    """Factors of numbers of the configuration; a number above 0 stays above 0, and two rounds stay two.
 
     Attributes:
         name: name of the file in ``conf/recipe``, for people.
@@ -53,7 +55,8 @@ class Recipe(Parameters, of="recipe", error=ConfigError):
         }
         for key, factor in factors.items():
             if key not in named:
-                config = _changed(config, key.split("."), lambda value, by=factor: _scaled(value, by))
+                least = LEAST_ROUNDS if key.endswith(".rounds") else 1
+                config = _changed(config, key.split("."), lambda value, by=factor, to=least: _scaled(value, by, to))
         if "polish.rounds" not in named:
             config = _changed(config, ["polish", "rounds"], self._rounds)
         if self.images and "sensitivity.images" not in named:
@@ -95,8 +98,11 @@ def _changed(config: Mapping[str, Any], keys: list[str], change: Any) -> Section
     return {**config, first: _changed(value, rest, change) if rest else change(value)}
 
 
-def _scaled(value: Any, factor: float) -> Any:
-    """A number times a factor; a whole number stays whole and at least 1, and what is no number above 0 stays."""
+def _scaled(value: Any, factor: float, least: int = 1) -> Any:
+    """A number times a factor; a whole number stays whole, and does not fall below the least.
+
+    What is no number above 0 stays, and so does a whole number that is less than the least.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
         return value
-    return max(1, round(value * factor)) if isinstance(value, int) else value * factor
+    return max(min(value, least), round(value * factor)) if isinstance(value, int) else value * factor

@@ -56,6 +56,13 @@ def test_a_demonstration_measures_less() -> None:
         assert 1 <= short[rule]["rounds"] < usual[rule]["rounds"]
 
 
+@pytest.mark.parametrize(("rounds", "wanted"), [(2, 2), (3, 2), (8, 4), (1, 1)])
+def test_two_rounds_of_measuring_stay_two(rounds: int, wanted: int) -> None:
+    found = composed("recipe=default")
+    half = {**found, "recipe": {"measuring": 0.5}, "validate": {**found["validate"], "rounds": rounds}}
+    assert with_recipe(half, ())["validate"]["rounds"] == wanted
+
+
 def test_the_original_network_is_trained_as_its_file_says() -> None:
     found = [composed(f"recipe={name}")["model"]["pretrain"]["epochs"] for name in ("default", "quick", "thorough")]
     assert found == [10, 10, 10]
