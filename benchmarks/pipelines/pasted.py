@@ -99,6 +99,8 @@ def scenes(folder: Path, part: str, side: int, count: int, seed: int) -> Iterato
             top, left = random.integers(height - drawn.shape[0]), random.integers(width - drawn.shape[1])
             place = slice(top, top + drawn.shape[0]), slice(left, left + drawn.shape[1])
             opacity = drawn[..., 3] / 255
+            if not (opacity > OPAQUE).any():
+                continue  # thin lines vanish where they are drawn so small
             pixels[place] += (drawn[..., :3] - pixels[place]) * opacity[..., None]
             objects.append(Piece(label, place, opacity))
         yield Image.fromarray(pixels.clip(0, 255).astype(np.uint8)), objects
