@@ -116,3 +116,12 @@ Share = Annotated[float, Bound(ge=0, le=1)]
 def ascends(values: Sequence[float]) -> bool:
     """Whether no value is below the one before it."""
     return list(values) == sorted(values)
+
+
+def is_number(text: str) -> bool:
+    """Whether Python reads a text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -87,6 +87,11 @@ class Learnt:
     before: float
     after: float
 
+    @property
+    def is_better(self) -> bool:
+        """Whether the error fell; an error that is no number did not."""
+        return self.after < self.before
+
 
 @dataclass(frozen=True, eq=False)
 class DistilResult:
@@ -163,9 +168,10 @@ def distil(
             _write(files[part], learnt[part])
     errors = defaultdict[str, list[tuple[float, float]]](list)
     for part in parts:
-        errors[part.choice].append((learnt[part].before, min(learnt[part].before, learnt[part].after)))
+        found = learnt[part]
+        errors[part.choice].append((found.before, found.after if found.is_better else found.before))
     means = {choice: tuple(np.mean(pairs, axis=0).tolist()) for choice, pairs in sorted(errors.items())}
-    kept = sum(found.after >= found.before for found in learnt.values())
+    kept = sum(not found.is_better for found in learnt.values())
     weights = {name: weight for found in learnt.values() for name, weight in found.weights.items()}
     return DistilResult(net.with_weights(weights), means, kept, known, history)
 

@@ -12,7 +12,7 @@ import torch
 import autotailor
 from autotailor import accuracy
 from autotailor.finetuning import DistilConfig, DistilResult, TrainingError, distil
-from autotailor.finetuning.branches import parts_of
+from autotailor.finetuning.branches import Learnt, parts_of
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.junctions import OPERATOR
@@ -134,6 +134,11 @@ def test_a_branch_that_became_worse_keeps_its_beginning(net: SuperNet, tmp_path:
     assert found.kept == len(parts_of(net.graph))
     for name, weight in net.graph.weights.items():
         assert np.array_equal(weight, found.net.graph.weights[name])
+
+
+@pytest.mark.parametrize(("after", "better"), [(0.1, True), (0.2, False), (0.3, False), (float("nan"), False)])
+def test_only_an_error_that_fell_is_better(after: float, better: bool) -> None:
+    assert Learnt({}, 0.2, after).is_better is better
 
 
 def test_without_images_alternatives_stay_in_closed_form(net: SuperNet, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from autotailor.data.datasets.masks import Masks, MasksConfig, is_masked
 from autotailor.data.datasets.table import Table, TableConfig
 from autotailor.data.files.contents import cores
 from autotailor.data.pictures.layout import Layout, is_flat
+from autotailor.values import is_number
 
 if TYPE_CHECKING:
     from autotailor.data.pictures.statistics import PictureStatistics
@@ -380,18 +381,9 @@ def quoted(text: object) -> str:
     import yaml  # type: ignore[import-untyped]
 
     escaped = str(text).replace("${", "\\${")
-    style = '"' if _is_number(escaped) else None  # Hydra reads more texts as numbers than YAML does
+    style = '"' if is_number(escaped) else None  # Hydra reads more texts as numbers than YAML does
     dumped = yaml.safe_dump(escaped, allow_unicode=True, width=10**6, default_style=style)
     return str(dumped).removesuffix("...\n").strip()
-
-
-def _is_number(text: str) -> bool:
-    """Whether Python reads a text as a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def line(key: str, value: object, comment: str = "") -> str:

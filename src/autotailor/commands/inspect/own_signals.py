@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -27,8 +28,7 @@ class OwnSignals:
     Attributes:
         root: as the user named it.
         name: of the dataset.
-        splits: with channels first.
-        recordings: how windows are made; None of arrays.
+        data: the arrays, with channels first, or the recordings.
         mean, std: those that the network was trained with; empty takes those of the training signals.
         layout: with which the signals fit the network.
         task: that the configuration names; "" where it is classification.
@@ -36,8 +36,7 @@ class OwnSignals:
 
     root: Path
     name: str
-    splits: DataSplits
-    recordings: SeriesConfig | None = None
+    data: Arrays
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     layout: str = LAYOUTS[0]
@@ -47,7 +46,12 @@ class OwnSignals:
     @property
     def kind(self) -> str:
         """Of the dataset."""
-        return "series" if self.recordings else "arrays"
+        return "series" if isinstance(self.data, Series) else "arrays"
+
+    @property
+    def splits(self) -> DataSplits:
+        """The signals; windows of recordings have the network's length from ``for_network`` on."""
+        return _loaded(self.data)
 
     @property
     def signal(self) -> Signal:
@@ -78,23 +82,20 @@ class OwnSignals:
         Raises:
             AgreementError: the signals have another shape or other labels than the network takes.
         """
-        length = shapes[0][-1]
-        if self.recordings and self.recordings.length != length:
-            config = replace(self.recordings, length=length)
-            own = replace(self, splits=_loaded(Series(config)), recordings=config)
-            return own.for_network(source, outputs, returned, shapes)
-        file, shape = self.signal.file, shapes[0]
+        data, shape = self.data, shapes[0]
+        own = replace(self, data=data.of_length(shape[-1])) if isinstance(data, Series) else self
+        file = own.signal.file
         turned = (file[-1], *file[:-1])
-        images = {"first": self.signal.shape, "last": (turned[0], *([1] * (3 - len(file))), *turned[1:])}
+        images = {"first": own.signal.shape, "last": (turned[0], *([1] * (3 - len(file))), *turned[1:])}
         fits = [layout for layout in LAYOUTS if images[layout] == tuple(shape[1:])]
         if not fits:
             raise AgreementError(
                 f"the network {source} takes {list(shape)}, the signals in {self.root} have the shape {list(file)}: "
                 f"cut them to the network's length, or export the network for theirs"
             )
-        if self.labels and outputs != len(self.classes):
-            raise AgreementError(mismatch(source, outputs, str(self.root), self.classes))
-        return replace(self, layout=fits[0], task="" if outputs else "outputs")
+        if own.labels and outputs != len(own.classes):
+            raise AgreementError(mismatch(source, outputs, str(self.root), own.classes))
+        return replace(own, layout=fits[0], task="" if outputs else "outputs")
 
     def verify(self) -> None:
         """The signals were verified when they were read."""
@@ -129,11 +130,12 @@ class OwnSignals:
 
     def _cut_lines(self) -> list[str]:
         """What makes signals of arrays or of recordings."""
-        if not self.recordings:
+        if not isinstance(self.data, Series):
             return [line("layout", self.layout, "of a signal's channels")]
+        length = self.signal.file[-1]
         return [
-            line("length", self.recordings.length, "numbers of a window, those that the network takes"),
-            line("hop", self.recordings.length, "from the beginning of one window to that of the next"),
+            line("length", length, "numbers of a window, those that the network takes"),
+            line("hop", length, "from the beginning of one window to that of the next"),
         ]
 
 
@@ -148,19 +150,28 @@ def is_signals(path: Path) -> bool:
 
 
 def read_own_signals(path: Path, mean: Sequence[float] | None, std: Sequence[float] | None) -> OwnSignals:
-    """Reads arrays of signals, or recordings; those without labels have none.
+    """The signals of arrays or recordings; those without labels have none. Recordings wait for a window's length.
 
     Raises:
         DataError: the arrays are no signals, or a signal holds numbers that are not finite.
     """
     name = named(path.with_suffix("") if path.suffix.lower() == ARCHIVE else path, "signals")
     is_arrays = path.suffix.lower() == ARCHIVE or any(path.expanduser().glob("*.npy"))
-    given, series = ArraysConfig(name=name, root=str(path)), SeriesConfig(name=name, root=str(path))
-    labels = (Arrays(given) if is_arrays else Series(series)).has_labels
-    given, series = replace(given, labels=labels), replace(series, labels=labels)
-    splits = _loaded(Arrays(given) if is_arrays else Series(series))
-    return OwnSignals(path, name, splits, None if is_arrays else series, tuple(mean or ()), tuple(std or ()))
+
+    def opened(labels: bool) -> Arrays:
+        if is_arrays:
+            return Arrays(ArraysConfig(name=name, root=str(path), labels=labels))
+        return Series(SeriesConfig(name=name, root=str(path), labels=labels))
+
+    data = opened(True)
+    if not data.has_labels:
+        data = opened(False)
+    if is_arrays:
+        _loaded(data)
+    return OwnSignals(path, name, data, tuple(mean or ()), tuple(std or ()))
 
 
+@cache
 def _loaded(data: Arrays) -> DataSplits:
+    """The splits of signals, which are read once."""
     return replace(data.load(), classes=data.classes() or ())

@@ -17,7 +17,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,12 @@ import psutil
 
 from autotailor.artifacts import open_regular
 from autotailor.data.datasets.arrays import LAYOUTS, Array, Arrays, ArraysConfig
+from autotailor.data.examination import listed
 from autotailor.data.files.contents import MOST_BYTES, Content, Examiner, digest, read_contents
 from autotailor.data.pictures.layout import root_folder, unlabelled_parts, unlisted
 from autotailor.data.pictures.listing import class_folders, is_picture, visible_files
 from autotailor.data.registry import Dataset, register
-from autotailor.values import Natural
+from autotailor.values import Natural, is_number
 
 SOUND, TABLES = (".wav", ".wave"), {".csv": ",", ".tsv": "\t"}
 """Suffixes of sound, and of tables with what stands between their numbers."""
@@ -126,7 +127,7 @@ def _table(content: bytes, separator: str, columns: tuple[str, ...]) -> Recordin
 
     try:
         first = content[:MOST_LINE].decode("utf-8-sig").splitlines()[0].split(separator)
-        has_head = not all(map(_is_number, first))
+        has_head = not all(map(is_number, first))
         table = pd.read_csv(io.BytesIO(content), sep=separator, header=0 if has_head else None, encoding="utf-8-sig")
     except (ValueError, IndexError, pd.errors.ParserError) as error:
         raise ValueError(f"it is no table of numbers ({error})") from error
@@ -143,22 +144,19 @@ MOST_LINE = 1 << 16
 """Bytes among which the end of a table's first line is looked for."""
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 class Series(Arrays):
     """A dataset of recordings, whose windows are its signals."""
 
+    _config: SeriesConfig
+
     def __init__(self, config: SeriesConfig) -> None:
         super().__init__(config)
-        self._series = config
         if config.layout != LAYOUTS[0]:
             raise self._refusal("windows of recordings have their channels first; leave data.layout out")
+
+    def of_length(self, length: int) -> Series:
+        """The same recordings in windows of another length."""
+        return Series(replace(self._config, length=length))
 
     @property
     def has_labels(self) -> bool:
@@ -172,7 +170,7 @@ class Series(Arrays):
     @cached_property
     def _folders(self) -> dict[str, Path]:
         """The folder of each part; all recordings are in ``train`` where the user did not divide them."""
-        config = self._series
+        config = self._config
         folder = root_folder(config.name, config.root, "CLASS/RECORDING.wav", "one folder per class, with recordings")
         try:
             return unlabelled_parts(config.name, folder)
@@ -182,9 +180,15 @@ class Series(Arrays):
     @cached_property
     def _paths(self) -> dict[str, tuple[str, str, Path]]:
         """The recordings: path from the root to part, class and file; the class is empty without labels."""
+        try:
+            return self._listed_paths()
+        except OSError as error:
+            raise unlisted(self._config.name, Path(self._config.root), error) from error
+
+    def _listed_paths(self) -> dict[str, tuple[str, str, Path]]:
         found: dict[str, tuple[str, str, Path]] = {}
         for part, folder in self._folders.items():
-            classes = class_folders(folder) if self._series.labels else [""]
+            classes = class_folders(folder) if self._config.labels else [""]
             for label in classes:
                 names = [name for name in visible_files(folder / label) if is_recording(name)]
                 if not names:
@@ -199,7 +203,7 @@ class Series(Arrays):
         return found
 
     def _check_classes(self, part: str, classes: list[str]) -> None:
-        expected = class_folders(self._folders["train"]) if self._series.labels else [""]
+        expected = class_folders(self._folders["train"]) if self._config.labels else [""]
         if different := sorted(set(classes) ^ set(expected)):
             raise self._refusal(
                 f"{part} has other classes than train: only one of them has {', '.join(different[:SHOWN])}; every part "
@@ -213,16 +217,18 @@ class Series(Arrays):
         Raises:
             DataError: some cannot.
         """
-        config, files = self._series, [path for _, _, path in self._paths.values()]
+        config, files = self._config, [path for _, _, path in self._paths.values()]
         known: dict[Path, Content] = {}
         for suffix in (*SOUND, *TABLES):
             own = [path for path in files if path.suffix.lower() == suffix]
             examiner = Examiner(f"{EXAMINER} {suffix} {config.columns}", partial(_verdict, suffix, config.columns))
             known |= zip(own, read_contents(own, f"checking the recordings of {config.name}", examiner), strict=True)
         if bad := [(path, known[path].verdict) for path in files if known[path].verdict]:
-            named = "; ".join(f"{path}: {verdict}" for path, verdict in bad[:SHOWN])
-            more = f"; and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
-            raise self._refusal(f"{len(bad)} of {len(files)} recordings cannot be used: {named}{more}")
+            raise self._refusal(
+                f"{len(bad):,} of {len(files):,} recordings cannot be used:\n"
+                f"{listed([f'{path}: {verdict}' for path, verdict in bad])}\n"
+                f"Repair them or take them out of the folder; nothing was trained yet"
+            )
         return [known[path] for path in files]
 
     @cached_property
@@ -231,8 +237,8 @@ class Series(Arrays):
         contents = {name: content.sha256 for name, content in zip(self._paths, self._contents, strict=True)}
         recordings = {name: self._read(path) for name, (_, _, path) in self._paths.items()}
         self._check_alike(recordings)
-        length = self._series.length or max(each.rows.shape[1] for each in recordings.values())
-        hop = self._series.hop or length
+        length = self._config.length or max(each.rows.shape[1] for each in recordings.values())
+        hop = self._config.hop or length
         counts = {name: 1 + max(0, each.rows.shape[1] - length) // hop for name, each in recordings.items()}
         channels = len(next(iter(recordings.values())).rows)
         size, free = 4 * channels * length * sum(counts.values()), psutil.virtual_memory().available
@@ -244,21 +250,21 @@ class Series(Arrays):
             times = [counts[name] for name in own]
             arrays[f"x_{part}"] = np.concatenate([_windows(recordings[name].rows, length, hop) for name in own])
             arrays[f"groups_{part}"] = np.repeat([contents[name] for name in own], times)
-            if self._series.labels:
+            if self._config.labels:
                 arrays[f"y_{part}"] = np.repeat([self._paths[name][1] for name in own], times)
         return arrays
 
     def _read(self, path: Path) -> Recording:
         try:
             with open_regular(path, MOST_BYTES) as stream:
-                return read_recording(stream.read(), path.suffix, self._series.columns)
+                return read_recording(stream.read(), path.suffix, self._config.columns)
         except (OSError, ValueError) as error:
             raise self._refusal(f"{path}: {error}") from error
 
     def _check_alike(self, recordings: Mapping[str, Recording]) -> None:
         """Refuses recordings of other channels or of another rate than the first."""
         first, known = next(iter(recordings.items()))
-        rate = self._series.rate or known.rate
+        rate = self._config.rate or known.rate
         for name, each in recordings.items():
             if (len(each.rows), each.columns) != (len(known.rows), known.columns):
                 raise self._refusal(
