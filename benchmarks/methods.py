@@ -38,7 +38,7 @@ from rich.console import Console
 from rivals import right
 
 BUDGETS = (20, 30, 40, 50, 60, 70, 80, 90)
-POLISHED = (30, 50, 70)
+POLISHED = BUDGETS
 SHOWN = ("method", "seed", "budget", "latency", "inherited_test", "polished_test", "polished_behind", "polished_error")
 
 

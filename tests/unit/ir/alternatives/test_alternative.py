@@ -52,7 +52,7 @@ def net(request: pytest.FixtureRequest) -> SuperNet:
     return compiled(request.param)
 
 
-def some(net: SuperNet, count: int = 12) -> list[SubNet]:
+def some(net: SuperNet, count: int = 8) -> list[SubNet]:
     rng = random.Random(0)
     single = [net.largest().transform(Modification(v.name, c)) for v in net.space for c in v.choices]
     return [
