@@ -44,6 +44,7 @@ def check(config: Mapping[str, Any]) -> None:
     check_joint(config)
     check_space(config["model"])
     check_exits(config)
+    check_frozen(config)
     check_cost(config)
     check_files(config["model"])
     check_resumed(config)
@@ -123,6 +124,16 @@ def check_exits(config: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"model.space.exits: a picture that leaves early saves no {cost.title}, which device="
             f"{config['device']['name']} counts; leave exits out, or take device=macs or a device"
+        )
+
+
+def check_frozen(config: Mapping[str, Any]) -> None:
+    """Raises ConfigError where all weights are frozen that would be trained."""
+    finetune, space = config["finetune"], config["model"]["space"]
+    if finetune["epochs"] and finetune.get("freeze") and not space.get("alternatives"):
+        raise ConfigError(
+            "finetune.freeze: alternatives of blocks alone are trained, and model.space.alternatives asks for none; "
+            "ask for some, or leave freeze out"
         )
 
 

@@ -8,6 +8,7 @@ from autotailor.accuracy.config import CalibrationConfig
 from autotailor.finetuning import sampling as strategies
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.training.config import LoopConfig, changes, said
+from autotailor.ir.junctions import ORIGINAL
 from autotailor.sections import Section
 from autotailor.values import AboveZero, Bound, Flag, Natural, OneOf, Positive, Share, UnfitError
 
@@ -100,6 +101,8 @@ class FinetuneConfig(WatchedConfig, of="finetune", kw_only=True):
             and std. ``largest`` lets the largest SubNet of each step teach the others.
         loss: function ``package.module:function`` of (logits, labels, teacher's logits, config) that takes the place of
             distillation ([a page on it](../extending/loss.md)).
+        freeze: ``original`` trains the weights of alternatives alone (AdaptiveNet, section 4.2): all that the given
+            network reads stays, statistics of BatchNorm too, so that it is in the space as it was.
         layer_decay: factor of the learning rate from each layer (a block, or an operator outside of blocks) to the one
             before it; 0.75 is usual for transformers. 1 is one rate for all.
         accept_chance: train also where the original network knows no more of the data than chance.
@@ -120,6 +123,7 @@ class FinetuneConfig(WatchedConfig, of="finetune", kw_only=True):
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     teacher: Annotated[str, OneOf(LARGEST, *SOURCES, pattern=f"^({LARGEST}|{NAMED})$")] | None = None
     loss: Annotated[str, OneOf("package.module:function", pattern=f"^{NAMED}$")] | None = None
+    freeze: Annotated[str, OneOf(ORIGINAL)] | None = None
     layer_decay: Annotated[float, Bound(gt=0, le=1, expected="a number above 0 and at most 1")] = 1.0
     accept_chance: Flag = field(default=False, repr=False)  # not part of ``identity``
     compile: Flag = False

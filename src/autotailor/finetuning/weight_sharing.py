@@ -21,6 +21,7 @@ from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits, TrainStream, sized
 from autotailor.finetuning import sampling
 from autotailor.finetuning.config import LARGEST, FinetuneConfig
+from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.external_teacher import Teacher, load_teacher
 from autotailor.finetuning.forgetting import warn_if_worse
 from autotailor.finetuning.layer_decay import learning_rate_scales
@@ -39,6 +40,7 @@ from autotailor.finetuning.training.watch import Record, Watch, no_record
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.slices import SliceGradient
+from autotailor.ir.junctions import selected
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import SubNet, largest, smallest
 from autotailor.ir.space.variable import shown
@@ -99,9 +101,11 @@ def finetune(
     net = calibrator.adopt(net, device)
     if config.sort and net.elastic.moments is None:  # moments have sorted the channels before
         net = net.sort_channels()
-    if config.epochs:  # the statistics that came with the network are not those of trained weights
+    if config.epochs and not config.freeze:  # given statistics are not those of trained weights
         net = net.recalibrated(1.0)
     module = net.module(logits=True).to(device)
+    if config.epochs and config.freeze:
+        freeze(module)
     others = [teaching.network.state_dict()] if config.teacher not in (None, LARGEST) else []
     history, statistics = list[Row](), None
     if config.epochs:
@@ -110,7 +114,7 @@ def finetune(
         path = Path(workdir) / "finetune.ckpt"
         history = train_shared(net, module, data, stream, config, teaching, strategy, watch, path, others)
         with deterministic(config.threads, device):
-            statistics = calibrator.statistics(module.eval(), net.largest())
+            statistics = None if config.freeze else calibrator.statistics(module.eval(), net.largest())
     metrics = _metrics(module, data, calibrator, config, known, net.largest(), net.smallest())
     with deterministic(config.threads, device):
         metrics["original_validation_accuracy"] = percent(known)
@@ -154,6 +158,23 @@ def train_shared(
     scales = learning_rate_scales(net, module, config.layer_decay)
     mix = mixing(data, config.augmentation, config.seed)
     return train(module, stream, config, step, path, identity, path.stem, watch, config.resume_from, scales, mix)
+
+
+def freeze(module: ElasticModule) -> None:
+    """Leaves the weights that only alternatives of blocks read to be trained (AdaptiveNet, section 4.2).
+
+    Raises:
+        TrainingError: the space has no alternatives.
+    """
+    graph = module.elastic.graph
+    if not (own := graph.weights.keys() - selected(graph).weights.keys()):
+        raise TrainingError(
+            f"finetune.freeze: network {graph.name} has no alternatives of blocks, so that nothing is left to train; "
+            "ask for some with model.space.alternatives, or leave freeze out"
+        )
+    for name, attribute in module.weight_names.items():
+        if name not in own and isinstance(weight := getattr(module, attribute), torch.nn.Parameter):
+            weight.requires_grad = False
 
 
 def teacher_of(original: Teacher, data: DataSplits, config: FinetuneConfig, device: torch.device) -> Teacher:
@@ -210,7 +231,7 @@ class WeightSharing:
         lessons = self._lessons(subnets, batch.images)
 
         def run(position: int) -> tuple[torch.Tensor, Gradients]:
-            with self._views[position].train().slices() as slices:
+            with self._views[position].train(not self._config.freeze).slices() as slices:
                 try:
                     logits = self._logits(self._views[position], subnets[position], batch.images)
                 except BaseException as error:
@@ -297,7 +318,7 @@ def _metrics(
     found = {}
     with deterministic(config.threads, device_of(module)):
         for name, subnet in zip(("largest", "smallest"), ends, strict=True):
-            is_given = name == "largest" and not config.epochs
+            is_given = name == "largest" and (not config.epochs or config.freeze)
             statistics = None if is_given else calibrator.statistics(module.eval(), subnet)
             values = evaluate(module, subnet, data.validation, statistics).values
             found[f"{name}_validation_accuracy"] = percent(values)

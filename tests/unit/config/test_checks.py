@@ -89,6 +89,12 @@ def test_exits_of_what_is_no_classifier_are_refused_before_any_work() -> None:
         config.check(changed(composed, ("data", "task"), "segmentation"))
 
 
+def test_a_frozen_network_without_alternatives_is_refused_before_any_work() -> None:
+    composed = changed(config.compose(CONF, "resnet_digits", "host"), ("finetune", "freeze"), "original")
+    with pytest.raises(ConfigError, match=r"finetune\.freeze: .* model\.space\.alternatives asks for none"):
+        config.check(composed)
+
+
 def test_exits_that_save_nothing_of_what_budgets_limit_are_refused() -> None:
     for device in ("macs", "parameters"):
         composed = config.compose(CONF, "resnet_digits", device)

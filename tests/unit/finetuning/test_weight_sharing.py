@@ -1,6 +1,6 @@
 """Weight-shared finetuning: what it trains, reports and reproduces."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests import networks
 
 import autotailor
 import tiny_data
@@ -33,6 +34,7 @@ from autotailor.finetuning.training.states.checkpoint import Checkpoint
 from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.weight_sharing import WeightSharing
 from autotailor.ir.execution.modules.elastic import ElasticModule
+from autotailor.ir.junctions import selected
 from autotailor.task import find
 from fake_cuda import CUDA, fake_cuda
 from regions import outside
@@ -301,6 +303,27 @@ def test_the_largest_subnet_teaches_the_others_where_it_is_asked_to(
         images = sized(batch.images, resolution_of(subnet))
         logits.append(module.train().activate(subnet)(images).detach())
     assert found == pytest.approx(loss(logits[0], batch.labels, logits[1], config).item())
+
+
+def test_a_frozen_network_stays_and_its_alternatives_learn(
+    tiny: DataSplits, finetune_config: FinetuneConfig, tmp_path: Path
+) -> None:
+    space = {"resolution": [32], "alternatives": {"shrunk": [0.5], "low_rank": [0.5], "merged": [1]}}
+    net = autotailor.compile(networks.make("resnet"), space, resolution=32)
+    config = replace(finetune_config, freeze="original", sort=False)
+    result = finetuning.finetune(net, tiny, config, tmp_path)
+    given, found = selected(net.graph).weights, result.net.graph.weights
+    changed = {name for name, weight in net.graph.weights.items() if not np.array_equal(weight, found[name])}
+    assert changed
+    assert not changed & given.keys()
+    images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    before, after = (each.build(each.largest()).eval()(images) for each in (net, result.net))
+    assert torch.equal(before, after)
+    assert result.metrics["largest_validation_accuracy"] == result.metrics["original_validation_accuracy"]
+
+
+def test_a_network_without_alternatives_cannot_be_frozen(refused: Callable[..., None]) -> None:
+    refused("has no alternatives of blocks, so that nothing is left to train", freeze="original")
 
 
 def ends_in_the_same_bits(net: autotailor.SuperNet, config: FinetuneConfig, folder: Path) -> None:

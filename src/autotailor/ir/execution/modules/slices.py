@@ -56,6 +56,8 @@ class Slices:
     def gradients(self, loss: Tensor) -> tuple[SliceGradient, ...]:
         """Gradients of a loss in all trainable slices that it depends on; no two of them share memory."""
         trained = {name: (plan, leaf) for name, (plan, leaf) in self._taken.items() if leaf.requires_grad}
+        if not trained:
+            return ()
         values = torch.autograd.grad(loss, [leaf for _, leaf in trained.values()], allow_unused=True)
         found = zip(trained.items(), _apart(values), strict=True)
         return tuple(SliceGradient(name, plan, value) for (name, (plan, _)), value in found if value is not None)
