@@ -23,9 +23,13 @@ with stage(snakemake) as this:
     errors = {choice.replace(":", "_"): pair for choice, pair in result.errors.items()}
     metrics = {f"error_{choice}_closed_form": before for choice, (before, _) in errors.items()}
     metrics |= {f"error_{choice}_trained": after for choice, (_, after) in errors.items()}
+    if result.on_path:
+        metrics["error_on_path_alone"], metrics["error_on_path_trained"] = result.on_path
     artifacts.write_json(snakemake.output.metrics, metrics)
     this.run.metrics(metrics)
     said = ", ".join(f"{choice} {before:.3f} to {after:.3f}" for choice, (before, after) in result.errors.items())
     kept = f"; {result.kept} of them were no better and stay in closed form" if result.kept else ""
     known = f"; {result.known} of them had been trained before" if result.known else ""
-    this.tell(f"errors of alternatives: {said}{kept}{known}" if said else "no alternative can be trained by itself")
+    path = "; in SubNets {:.3f} to {:.3f}".format(*result.on_path) if result.on_path else ""
+    told = f"errors of alternatives: {said}{kept}{known}{path}" if said else "no alternative can be trained by itself"
+    this.tell(told)

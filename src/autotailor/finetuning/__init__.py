@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
-    from autotailor.finetuning.branches import DistilResult, distil
+    from autotailor.finetuning.alternatives.distillation import DistilResult, distil
     from autotailor.finetuning.config import (
         DistilConfig,
         DistillationConfig,

@@ -145,11 +145,13 @@ class DistilConfig(LoopConfig, of="distil", kw_only=True):
 
     Attributes:
         epochs: follows from ``images``.
-        images: training pictures that every alternative sees, if weights arrive trained; 0 keeps their closed form.
+        images: training pictures that are seen, if weights arrive trained; 0 keeps alternatives in closed form.
+        own_path: share of them on which alternatives are trained where SubNets have them, after each was trained alone.
     """
 
     epochs: Natural = 0
     images: Natural = 0
+    own_path: Share = 0.5
 
 
 class ScaledConfig(LoopConfig, of="compare", kw_only=True):

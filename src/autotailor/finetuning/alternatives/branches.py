@@ -1,4 +1,4 @@
-"""Trains alternatives of blocks towards what the blocks say in the given network: rule ``distil``.
+"""Trains alternatives of blocks towards what the blocks say in the given network, each alone: rule ``distil``.
 
 Every branch reads what its block reads there, and learns what the block says (AdaptiveNet, section 4.2; DNA, LANA). So
 branches do not depend on each other, one pass over a batch trains all of them, and the given network stays as it is. No
@@ -14,8 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import zipfile
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -44,8 +43,7 @@ from autotailor.finetuning.training.watch import Record, Watch, no_record
 from autotailor.ir.alternatives.alternative import alternatives
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph, Node
-from autotailor.ir.junctions import SOURCES, branch, junctions, kind_of, selected
-from autotailor.ir.supernet import SuperNet
+from autotailor.ir.junctions import ORIGINAL, SOURCES, branch, junctions, kind_of, selected
 
 Array = npt.NDArray[Any]
 SEEN, PARTS = 128, 4
@@ -93,24 +91,42 @@ class Learnt:
         return self.after < self.before
 
 
-@dataclass(frozen=True, eq=False)
-class DistilResult:
-    """The SuperNet with its branches trained.
+class Alternatives(nn.Module):
+    """A network in evaluation mode, of which only the weights of alternatives are trained.
 
-    Attributes:
-        net: whose largest SubNet is the one that it was.
-        errors: choice to the mean error of its branches in closed form and afterwards, on pictures of the validation
-            set: the mean square of what a branch leaves of what its block says, as a share of the latter's variance.
-        kept: number of branches that keep their beginning.
-        known: number of branches that an earlier rule has trained.
-        history: one row for each epoch; none where all are known.
+    Args:
+        module: with its alternatives.
+        own: names of the weights that are trained.
+        precision: in which convolutions are computed (``training.precision``).
     """
 
-    net: SuperNet
-    errors: dict[str, tuple[float, float]]
-    kept: int
-    known: int
-    history: list[Row]
+    def __init__(self, module: GraphModule, own: Collection[str], precision: str) -> None:
+        super().__init__()
+        self._module, self._precision = module.eval(), precision
+        for name, attribute in module.weight_names.items():
+            if isinstance(weight := getattr(module, attribute), nn.Parameter):
+                weight.requires_grad = name in own
+
+    def train(self, mode: bool = True) -> Self:
+        """Statistics of BatchNorm stay."""
+        return super().train(False)
+
+    def arrays(self) -> dict[str, Array]:
+        """Copies of all weights, by the graph's names."""
+        return self._module.arrays()
+
+    def step(self, batch: Step) -> float:
+        """Adds the gradients of the sum of all errors that ``forward`` returns; returns their mean."""
+        errors = forward(self, batch.images, self._precision)
+        loss = errors.sum()
+        (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
+        value: float = loss.item()
+        return value / len(errors)
+
+
+def is_trained(choice: object) -> bool:
+    """Whether what stands behind a choice of a block's operator is trained here; sizes of nested weights are not."""
+    return choice != ORIGINAL and not alternatives()[kind_of(choice)].nested
 
 
 def parts_of(graph: Graph) -> list[Part]:
@@ -125,7 +141,7 @@ def parts_of(graph: Graph) -> list[Part]:
         while target in written:  # what stands behind all junctions of a block
             target = written[target]
         for position, choice in enumerate(junction.get(SOURCES)):
-            if position and not alternatives()[kind_of(choice)].nested:
+            if position and is_trained(choice):
                 nodes = branch(graph, junction, position)
                 read = {name for node in nodes for name in node.inputs}
                 own = (read & graph.weights.keys()) - given.keys()
@@ -133,18 +149,40 @@ def parts_of(graph: Graph) -> list[Part]:
     return found
 
 
-def distil(
-    net: SuperNet,
+@dataclass(frozen=True, eq=False)
+class Alone:
+    """Branches that were trained each by itself.
+
+    Attributes:
+        learnt: what each has learnt.
+        known: number of branches that an earlier rule has trained.
+        history: one row for each epoch; none where all are known.
+    """
+
+    learnt: Mapping[Part, Learnt]
+    known: int
+    history: list[Row]
+
+    @property
+    def weights(self) -> dict[str, Array]:
+        """Of all branches, by name."""
+        return {name: weight for each in self.learnt.values() for name, weight in each.weights.items()}
+
+
+def train_alone(
+    graph: Graph,
+    parts: Sequence[Part],
     data: DataSplits,
     config: DistilConfig,
-    workdir: str | Path,
+    workdir: Path,
     record: Record = no_record,
     store: Path | None = None,
-) -> DistilResult:
-    """Trains the alternatives of blocks; goes on from a checkpoint in ``workdir``.
+) -> Alone:
+    """Trains each branch beside its block; goes on from a checkpoint in ``workdir``.
 
     Args:
-        net: with its alternatives in closed form.
+        graph: with its alternatives in closed form.
+        parts: its branches.
         data: the splits; labels are not looked at.
         config: of the training.
         workdir: folder of the checkpoint.
@@ -154,26 +192,16 @@ def distil(
     Raises:
         TrainingError: the loss is no longer a finite number, or the checkpoint is of another training.
     """
-    parts = parts_of(net.graph)
-    if not config.images or not parts:
-        return DistilResult(net, {}, len(parts), 0, [])
-    files = _files(net.graph, parts, [config.identity, data.fingerprint], store)
+    files = _files(graph, parts, [config.identity, data.fingerprint], store)
     learnt = {part: found for part in parts if (found := _read(files.get(part), part))}
-    known, left, history = len(learnt), [part for part in parts if part not in learnt], list[Row]()
-    if left:
-        trained, history = _train(net.graph, left, data, config, Path(workdir), record)
+    known, unknown, history = len(learnt), [part for part in parts if part not in learnt], list[Row]()
+    if unknown:
+        trained, history = _train(graph, unknown, data, config, workdir, record)
         learnt |= trained
-    for part in left:
+    for part in unknown:
         if part in files:
             _write(files[part], learnt[part])
-    errors = defaultdict[str, list[tuple[float, float]]](list)
-    for part in parts:
-        found = learnt[part]
-        errors[part.choice].append((found.before, found.after if found.is_better else found.before))
-    means = {choice: tuple(np.mean(pairs, axis=0).tolist()) for choice, pairs in sorted(errors.items())}
-    kept = sum(not found.is_better for found in learnt.values())
-    weights = {name: weight for found in learnt.values() for name, weight in found.weights.items()}
-    return DistilResult(net.with_weights(weights), means, kept, known, history)
+    return Alone({part: learnt[part] for part in parts}, known, history)
 
 
 def _train(
@@ -181,18 +209,11 @@ def _train(
 ) -> tuple[dict[Part, Learnt], list[Row]]:
     """Trains branches beside each other; what each has learnt, and one row for each epoch."""
     device = resolve(config.accelerator)
-    module = _Branches(graph, parts, config.precision)
-    identity = fingerprint(["distil", config.identity, data.fingerprint], module.state_dict())
-    stream = augmented(data, config.augmentation, config.seed)
-    epochs, images = Round(1, images=config.images).parts(len(stream), PARTS, config.batch_size)
-    part, config = LaterEpochs(stream, FIRST_EPOCH, images), replace(config, epochs=epochs)
-    pictures = next(data.validation.batches(min(SEEN, len(data.validation))))[0]  # labels are not looked at
+    module, pictures = _Branches(graph, parts, config.precision), seen(data)
     with deterministic(config.threads, device):
         weights = module.arrays()
-        place(module, device)
-        begun = module.errors(pictures)
-    watch = Watch(record=record)
-    history = train(module, part, config, module.step, workdir / "distil.ckpt", identity, "distil", watch)
+        begun = place(module, device).errors(pictures)
+    history = learn(module, data, config, workdir / "distil.ckpt", FIRST_EPOCH, record)
     with deterministic(config.threads, device):
         ended, trained = module.errors(pictures), module.arrays()
     found = dict[Part, Learnt]()
@@ -200,6 +221,34 @@ def _train(
         taken = trained if after < before else weights
         found[alone] = Learnt({name: taken[name] for name in alone.weights}, before, after)
     return found, history
+
+
+def seen(data: DataSplits) -> torch.Tensor:
+    """The validation pictures on which alternatives are compared with their beginning; labels are not looked at."""
+    return next(data.validation.batches(min(SEEN, len(data.validation))))[0]
+
+
+def learn(
+    module: Alternatives, data: DataSplits, config: DistilConfig, path: Path, first: int, record: Record
+) -> list[Row]:
+    """Trains a module where it is, on ``config.images`` pictures; goes on from a checkpoint of the same training.
+
+    Args:
+        module: with its alternatives.
+        data: the splits.
+        config: of the training.
+        path: of the checkpoint, named after the training.
+        first: number of the first epoch that is read.
+        record: takes the metrics of each epoch.
+
+    Returns:
+        One row for each epoch.
+    """
+    stream = augmented(data, config.augmentation, config.seed)
+    epochs, images = Round(1, images=config.images).parts(len(stream), PARTS, config.batch_size)
+    identity = fingerprint([path.stem, config.identity, data.fingerprint], module.state_dict())
+    part, config = LaterEpochs(stream, first, images), replace(config, epochs=epochs)
+    return train(module, part, config, module.step, path, identity, path.stem, Watch(record=record))
 
 
 def _files(graph: Graph, parts: Sequence[Part], training: Sequence[str], store: Path | None) -> dict[Part, Path]:
@@ -236,31 +285,19 @@ def _write(path: Path, learnt: Learnt) -> None:
             np.savez(unfinished, **arrays)
 
 
-class _Branches(nn.Module):
-    """What blocks and branches need, in evaluation mode, of which only the weights of branches are trained."""
+class _Branches(Alternatives):
+    """What blocks and branches need."""
 
     def __init__(self, graph: Graph, parts: Sequence[Part], precision: str) -> None:
-        super().__init__()
-        self._ends = list(dict.fromkeys(name for part in parts for name in (part.target, part.output)))
-        self._module = GraphModule(selected(replace(graph, outputs=tuple(self._ends)))).eval()
-        self._parts, self._precision = parts, precision
-        own = {name for part in parts for name in part.weights}
-        for name, attribute in self._module.weight_names.items():
-            if isinstance(weight := getattr(self._module, attribute), nn.Parameter):
-                weight.requires_grad = name in own
-
-    def train(self, mode: bool = True) -> Self:
-        """Statistics of BatchNorm stay."""
-        return super().train(False)
-
-    def arrays(self) -> dict[str, Array]:
-        """Copies of all weights, by the graph's names."""
-        return self._module.arrays()
+        ends = list(dict.fromkeys(name for part in parts for name in (part.target, part.output)))
+        module = GraphModule(selected(replace(graph, outputs=tuple(ends))))
+        super().__init__(module, {name for part in parts for name in part.weights}, precision)
+        self._parts, self._ends = parts, ends
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """The error of each branch ``[branches]`` on images ``[b, 3, R, R]``."""
         values = dict(zip(self._ends, self._module(images), strict=True))
-        return torch.stack([_error(values[part.output], values[part.target].detach()) for part in self._parts])
+        return torch.stack([left(values[part.output], values[part.target].detach()) for part in self._parts])
 
     @torch.no_grad()
     def errors(self, images: torch.Tensor) -> list[float]:
@@ -268,13 +305,7 @@ class _Branches(nn.Module):
         found: list[float] = self(as_input(images, device_of(self))).tolist()
         return found
 
-    def step(self, batch: Step) -> float:
-        """Adds the gradients of the sum of all errors."""
-        loss = forward(self, batch.images, self._precision).sum()
-        (loss * batch.loss_scale).backward()  # type: ignore[no-untyped-call]
-        value: float = loss.item()
-        return value / len(self._parts)
 
-
-def _error(said: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+def left(said: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """The mean square of what ``said`` leaves of ``target``, as a share of the latter's variance."""
     return (said - target).square().mean() / target.var().clamp_min(torch.finfo(target.dtype).tiny)

@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-import autotailor
-from autotailor import accuracy
 from autotailor.finetuning import DistilConfig, DistilResult, TrainingError, distil
-from autotailor.finetuning.branches import Learnt, parts_of
+from autotailor.finetuning.alternatives.branches import Learnt, parts_of
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.junctions import OPERATOR
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
-from autotailor.zoo.resnet_digits import resnet_digits
+from distilled import CONFIG, prepared
 from tiny_data import splits
 
 SPACE: Mapping[str, Any] = {
@@ -26,20 +24,11 @@ SPACE: Mapping[str, Any] = {
     "resolution": [32],
     "alternatives": {"shrunk": [0.5], "ghost": [2], "low_rank": [0.5], "merged": [1]},
 }
-CONFIG = DistilConfig(images=192, batch_size=16, lr=2e-3, optimizer="adamw", weight_decay=0.0, threads=2)
 
 
 @pytest.fixture(scope="module")
 def net() -> SuperNet:
     return prepared(SPACE)
-
-
-def prepared(space: Mapping[str, Any]) -> SuperNet:
-    """A small network with its alternatives in closed form."""
-    torch.manual_seed(0)
-    compiled = autotailor.compile(resnet_digits(num_classes=5), space, resolution=32)
-    few = accuracy.CalibrationConfig(images=48, batch_size=16)
-    return accuracy.prepare(compiled, splits(), accuracy.MomentsConfig(images=48, batch_size=16), few).net
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +118,7 @@ def test_one_more_alternative_trains_that_one_alone(net: SuperNet, tmp_path: Pat
 
 
 def test_a_branch_that_became_worse_keeps_its_beginning(net: SuperNet, tmp_path: Path) -> None:
-    wild = DistilConfig(images=16, batch_size=16, lr=3.0, optimizer="adamw", weight_decay=0.0)
+    wild = DistilConfig(images=16, batch_size=16, lr=3.0, optimizer="adamw", weight_decay=0.0, own_path=0.0)
     found = distil(net, splits(), wild, tmp_path)
     assert found.kept == len(parts_of(net.graph))
     for name, weight in net.graph.weights.items():
