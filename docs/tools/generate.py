@@ -217,7 +217,17 @@ def sections() -> list[Section]:
                 config,
                 (name,),
             )
-            for name in ("moments", "distil", "sensitivity", "profile", "validate", "confirm", "measure", "export", "compare")
+            for name in (
+                "moments",
+                "distil",
+                "sensitivity",
+                "profile",
+                "validate",
+                "confirm",
+                "measure",
+                "export",
+                "compare",
+            )
         ),
     ]
 
