@@ -11,6 +11,7 @@ import torch
 
 import autotailor
 from autotailor.ir.execution.modules.moments import MomentCollector
+from autotailor.ir.junctions import kind_of
 from autotailor.ir.space.subnet import SubNet
 from autotailor.pool import plan
 from autotailor.pool.exported import ExportedMember
@@ -21,6 +22,10 @@ from autotailor.serving.files import open_pool
 from pool_members import export, facts, some_subnets, supernet
 
 ORIGIN = Origin("tiny", "host", 1, {"use_fp16_storage": False})
+ALTERNATIVES = {
+    "alternatives": {"low_rank": [0.5], "depthwise": True, "merged": [1, 2]},
+    "rebuilt": {"shrunk": [0.5, 0.25], "ghost": [2], "fire": True, "merged": [1]},
+}
 Members = tuple[autotailor.SuperNet, list[tuple[ExportedMember, Facts]]]
 
 
@@ -57,14 +62,16 @@ def test_weights_in_closed_form_are_stored_once_for_each_choice() -> None:
     "name",
     [
         *("mobilenet", "mobilenet, solved", "grouped", "transformer", "shuffled", "resnet_digits"),
-        *("vit_digits, solved", "resnet, alternatives"),
+        *("vit_digits, solved", "resnet, alternatives", "resnet, rebuilt", "mobilenet, rebuilt"),
     ],
 )
 def test_every_member_answers_as_the_supernet(tmp_path: Path, name: str) -> None:
     name, *words = name.split(", ")
-    net = supernet(name, {"low_rank": [0.5], "depthwise": True, "merged": [1, 2]} if "alternatives" in words else None)
+    net = supernet(name, next((ALTERNATIVES[word] for word in words if word in ALTERNATIVES), None))
     net = in_closed_form(net) if "solved" in words else net
     found = [export(net, subnet, tmp_path / subnet.id) for subnet in some_subnets(net, 3)]
+    taken = {kind_of(choice) for each in found for choice in each.subnet.assignment.values()} - {""}
+    assert bool(taken & {"shrunk", "ghost", "fire"}) == ("rebuilt" in words)
     document = write_pool(tmp_path / "pool", net, [(each, facts(i)) for i, each in enumerate(found)], ORIGIN)
     assert [member["subnet"] for member in document["members"]] == [each.subnet.id for each in found]
     pool = open_pool(tmp_path / "pool")
