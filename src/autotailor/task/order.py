@@ -145,8 +145,9 @@ def complaint(asked: Asked, data: DataSplits, resolution: int, name: str) -> str
         return ""
     found = f"{found}, by chance it would be for {answers.chance:.1%}" + (f", and {order}" if moved else "")
     if answers.above_chance(DOUBT) or answers.right.all():
+        what = "images" if answers.count == len(answers.labels) else "groups of images (data.groups)"
         found = (
-            f"{found}, and {answers.count} images are too few to tell these apart for sure (a larger validation set "
+            f"{found}, and {answers.count} {what} are too few to tell these apart for sure (a larger validation set "
             f"could, as with data.fractions=[0.6,0.2,0.2])"
         )
     return (

@@ -39,14 +39,14 @@ def export_module(network: nn.Module, resolution: int | None) -> ir.Model:
     Raises:
         GraphError: neither of PyTorch's exporters can export the module.
     """
-    channels, height, width = _own_input(network)
+    channels, *axes = _own_input(network)
     parameter = next(network.parameters(), torch.empty(0))
-    size = (resolution, resolution) if resolution else (height, width)
+    size = (resolution, resolution) if resolution and len(axes) == 2 else axes
     image = torch.zeros(1, RGB, *size, device=parameter.device, dtype=parameter.dtype)
     with evaluating(network), warnings.catch_warnings(), quiet(), _printing_no_graph():
         warnings.simplefilter("ignore")
         if channels != RGB and not _reads(network, image):
-            image = image[:, :1].expand(-1, channels, -1, -1)  # signature.py refuses it later, with a remedy
+            image = image.new_zeros(1, channels, *size)
         try:
             model = _trace(network, image)
         except GraphError:
@@ -144,12 +144,11 @@ def _capture(network: nn.Module, image: torch.Tensor, error: Exception) -> ir.Mo
     return model
 
 
-def _own_input(network: nn.Module) -> tuple[int, int, int]:
-    """(channels, height, width) from timm's configuration, or the channels of the first convolution and 224 x 224."""
+def _own_input(network: nn.Module) -> tuple[int, ...]:
+    """Channels and axes that a network states (``input_size``, as timm's do in ``default_cfg``), or its first ones."""
     config = getattr(network, "default_cfg", None) or {}
-    if config.get("input_size"):
-        channels, height, width = config["input_size"]
-        return int(channels), int(height), int(width)
+    if stated := config.get("input_size") or getattr(network, "input_size", None):
+        return tuple(int(size) for size in stated)
     first = next((module for module in network.modules() if isinstance(module, nn.Conv2d)), None)
     return (first.in_channels if first else DEFAULT_INPUT[0], *DEFAULT_INPUT[1:])
 

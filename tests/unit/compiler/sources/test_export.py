@@ -136,3 +136,21 @@ def test_alexnet_of_torchvision_takes_small_images() -> None:
     with torch.no_grad():
         torch.testing.assert_close(net.build(net.largest())(x), network(x), rtol=1e-3, atol=1e-5)
     assert {"width", "kernel_size"} <= {variable.kind for variable in net.space}
+
+
+@pytest.mark.parametrize("size", [(6, 64), (2, 24, 40), (3, 16, 48)])
+def test_a_network_of_pytorch_states_what_it_takes(size: tuple[int, ...]) -> None:
+    """Windows of a sensor, spectrograms of two channels, and pictures that are no squares."""
+    layer, norm, pool = (
+        (nn.Conv1d, nn.BatchNorm1d, nn.AdaptiveAvgPool1d)
+        if len(size) == 2
+        else (nn.Conv2d, nn.BatchNorm2d, nn.AdaptiveAvgPool2d)
+    )
+    stem = layer(size[0], 16, 3, padding=1), norm(16), nn.ReLU(), layer(16, 16, 3, padding=1), nn.ReLU()
+    network = nn.Sequential(*stem, pool(1), nn.Flatten(), nn.Linear(16, 5)).eval()
+    network.input_size = size  # type: ignore[assignment]
+    net, signals = autotailor.compile(network), torch.randn(2, *size, generator=torch.Generator().manual_seed(0))
+    assert net.input_shape[1] == size[0]
+    with torch.no_grad():
+        found = net.build(net.largest()).eval()(signals.reshape(2, *net.input_shape[1:]))
+        torch.testing.assert_close(found, network(signals), rtol=1e-4, atol=1e-5)
