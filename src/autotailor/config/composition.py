@@ -37,6 +37,8 @@ from autotailor.project import places
 Section = dict[str, Any]
 SHARED = ("seed", "precision", "accelerator", "processes", "nodes")
 """Keys of the top level that hold for every training which names none of its own."""
+SPACE = "model.space"
+"""The section whose keys a model's file may leave out, and an override may name nevertheless."""
 COMPOSING = " raised while composing config:"
 """How the first line of Hydra's message on a file ends whose values do not fit those of the file that it builds on."""
 
@@ -96,17 +98,37 @@ def compose(
         chosen += arrived
         composed, _ = _compose(conf_dir, chosen)
     base = _with_shared(composed)
+    optional = _optional(base, keys)
     for override in values:
-        check_override(override, conf_dir, base)
-    asked = [*chosen, *map(_asked, values)]
+        check_override(override, conf_dir, _with_keys(base, optional))
+    asked = [*chosen, *(_asked(override, optional) for override in values)]
     whole = _with_shared(_compose(conf_dir, asked)[0]) if values else base
     return settle_resolution(with_recipe(whole, keys))
 
 
-def _asked(override: Override) -> str:
-    """An override as Hydra takes it, which without ``++`` changes no key that ``_with_shared`` adds."""
-    line = override.input_line or ""
-    return f"++{line}" if override.key_or_group in [f"model.pretrain.{key}" for key in SHARED] else line
+def _asked(override: Override, optional: Collection[str]) -> str:
+    """An override as Hydra takes it, which without ``++`` changes no key that the files leave out."""
+    line, added = override.input_line or "", [f"model.pretrain.{key}" for key in SHARED]
+    return f"++{line}" if override.key_or_group in [*added, *(f"{SPACE}.{key}" for key in optional)] else line
+
+
+def _optional(base: Section, asked: Collection[str]) -> list[str]:
+    """The keys of the space that the model's file leaves out, where an override changes the space."""
+    if not any(key.startswith(f"{SPACE}.") for key in asked):
+        return []
+    from autotailor.ir.proposal.request import KEYS
+
+    model = base["model"]
+    space = model.get("space") if isinstance(model, dict) else None
+    return [key for key in KEYS if key not in space] if isinstance(space, dict) else []
+
+
+def _with_keys(base: Section, keys: Collection[str]) -> Section:
+    """The configuration with keys of the space that its files leave out."""
+    if not keys:
+        return base
+    model: Any = base["model"]
+    return {**base, "model": {**model, "space": {**dict.fromkeys(keys), **model["space"]}}}
 
 
 def _with_shared(composed: Section) -> Section:

@@ -238,6 +238,19 @@ def test_an_override_changes_one_value_and_what_refers_to_it() -> None:
     assert config.compose(CONF, "resnet_digits", "host", ["seed=7"])["finetune"]["seed"] == 7
 
 
+def test_keys_of_the_space_that_a_file_leaves_out_can_be_overridden() -> None:
+    asked = ["model.space.alternatives={shrunk: [0.5], low_rank: [0.5]}", "model.space.skip=[stem.*]"]
+    space = config.compose(CONF, "resnet_digits", "host", asked)["model"]["space"]
+    assert space["alternatives"] == {"shrunk": [0.5], "low_rank": [0.5]}
+    assert space["skip"] == ["stem.*"]
+    plain = config.compose(CONF, "resnet_digits", "host")["model"]["space"]
+    assert {key: space[key] for key in plain if key not in ("alternatives", "skip")} == {
+        key: value for key, value in plain.items() if key not in ("alternatives", "skip")
+    }
+    with pytest.raises(ConfigError, match=r"Did you mean 'model\.space\.alternatives'\?"):
+        config.compose(CONF, "resnet_digits", "host", ["model.space.alternative={shrunk: [0.5]}"])
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [

@@ -36,7 +36,7 @@ from autotailor.ir.space.variable import Number
 
 ALL = "*"
 MOST_RESOLUTIONS = 4096
-_KEYS = ("divisor", "resolution", "depth", "width", "scale", "blocks", "alternatives", "skip", "exits")
+KEYS = ("divisor", "resolution", "depth", "width", "scale", "blocks", "alternatives", "skip", "exits")
 
 ByOwner = Mapping[str, tuple[Any, ...]]
 Alternatives = Mapping[str, tuple[str, ...]]
@@ -103,12 +103,12 @@ class SpaceRequest:
             return cls()
         if isinstance(config, str | PurePath):
             raise SpaceError(
-                f"space: expected the section with its keys {list(_KEYS)}, not the name {str(config)!r}; read the "
+                f"space: expected the section with its keys {list(KEYS)}, not the name {str(config)!r}; read the "
                 "file, and give its section model.space"
             )
-        unknown = sorted(set(_mapping("space", config)) - set(_KEYS), key=str)
+        unknown = sorted(set(_mapping("space", config)) - set(KEYS), key=str)
         if unknown:
-            raise SpaceError(f"space: unknown keys {unknown}; known are {list(_KEYS)}")
+            raise SpaceError(f"space: unknown keys {unknown}; known are {list(KEYS)}")
         divisor = config.get("divisor", 8)
         if isinstance(divisor, bool) or not isinstance(divisor, int) or divisor < 1:
             raise SpaceError(f"space.divisor: expected an integer of at least 1, not {divisor!r}")
