@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.ir.blocks.block import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, smallest, stack
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 DRAWS = 40_000
 CLOSE = 0.8  # candidates use at least this share of the budget, or of the largest SubNet's cost if the budget is above
+NARROWED = (WIDTH, EXPAND_RATIO, HEADS, V_SCALE)
+"""Kinds of variables that set how many channels there are."""
 APART = (0.3, 0.15, 0.0)
 """Candidates differ from each other in at least the first share of the variables; where too few do, in the next one."""
 
@@ -70,13 +73,19 @@ def candidates(
 
 
 def trivial(space: Space) -> list[SubNet]:
-    """The largest SubNet at each resolution: the original network, and what a person tries before any search."""
+    """What a person tries before any search: the original network at each resolution, and one width for all layers.
+
+    Of the latter there is one for each step: all variables of ``NARROWED`` stand so many choices below the original.
+    """
     whole = largest(space)
-    if RESOLUTION not in space.positions:
-        return [whole]
-    return list(
-        dict.fromkeys([whole, *(whole.transform(Modification(RESOLUTION, c)) for c in space[RESOLUTION].choices)])
-    )
+    found = [whole]
+    if RESOLUTION in space.positions:
+        found += [whole.transform(Modification(RESOLUTION, choice)) for choice in space[RESOLUTION].choices]
+    channels = [variable for variable in space if variable.kind in NARROWED and variable.is_ordered]
+    for step in range(1, 1 + max((each.default - each.least for each in channels), default=0)):
+        rungs = {each.name: each.choices[max(each.least, each.default - step)] for each in channels}
+        found.append(SubNet.from_assignment(space, {**whole.assignment, **rungs}))
+    return list(dict.fromkeys(found))
 
 
 def undominated(cost: Metric, subnets: Sequence[SubNet], accuracy: npt.ArrayLike) -> list[SubNet]:

@@ -84,8 +84,8 @@ def choose(
 ) -> Choice:
     """The candidate of each budget with the highest posterior mean of accuracy; those of tighter budgets count, too.
 
-    Candidates are what the search offers, and whatever else meets the budget: the largest SubNet at each resolution,
-    which a person tries first, and what the run has evaluated. The table lists the best of the latter.
+    Candidates are what the search offers, and whatever else meets the budget: what a person tries first (``trivial``),
+    and what the run has evaluated. The table lists the best of the latter.
 
     Args:
         objectives: predicted accuracy and cost.

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import autotailor
 from autotailor.ir.space.subnet import SubNet, canonical, largest, sample_distinct, smallest, stack
 from autotailor.prediction import Measured
 from autotailor.prediction.evaluations.chance import CLEAR, paired_errors, uncontradicted
@@ -24,7 +25,7 @@ from autotailor.search import (
     exact_front,
     search,
 )
-from autotailor.search.candidates import trivial
+from autotailor.search.candidates import NARROWED, trivial
 from autotailor.search.choice import columns, read_candidates
 from autotailor.search.cost import LATENCY
 from autotailor.statistics import accuracy_drop
@@ -216,16 +217,26 @@ def test_what_the_run_has_evaluated_is_chosen_where_it_meets_the_budget_and_is_b
     assert len(new) <= CONFIG.candidates, "what is measured on the device stays few"
 
 
-def test_the_original_network_at_each_lower_resolution_competes_in_every_search(
+def test_what_a_person_tries_first_competes_in_every_search(
     objectives: Objectives, front: Front, budgets: list[float]
 ) -> None:
     plain = trivial(objectives.space)
     assert {s.assignment["resolution"] for s in plain} == set(objectives.space["resolution"].choices)
-    assert all(sum(i != v.default for i, v in zip(s.indices, s.space, strict=True)) <= 1 for s in plain)
-    cheapest = min(plain, key=lambda subnet: float(objectives.cost.predict(subnet.to_array())[0]))
-    limit = 1.01 * float(objectives.cost.predict(cheapest.to_array())[0])
-    choice = choose(objectives, front, [limit], Measurement(cheapest), CONFIG)
-    assert choice.subnets == {"budget_01": cheapest}
+    for subnet in plain:
+        limit = 1.01 * float(objectives.cost.predict(subnet.to_array())[0])
+        assert choose(objectives, front, [limit], Measurement(subnet), CONFIG).subnets == {"budget_01": subnet}
+
+
+def test_one_width_for_all_layers_is_among_it(resnet_net: autotailor.SuperNet) -> None:
+    space = resnet_net.space
+    *others, least = trivial(space)
+    narrow = [subnet for subnet in [*others, least] if len(subnet.modifications) > 1]
+    for step, subnet in enumerate(narrow, 1):
+        for variable in space:
+            below = min(step, variable.default) if variable.kind in NARROWED else 0
+            assert variable.index(subnet[variable.name]) == variable.default - below
+    assert all(least[variable.name] == variable.choices[0] for variable in space if variable.kind in NARROWED)
+    assert len(narrow) == max(variable.default for variable in space if variable.kind in NARROWED)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
