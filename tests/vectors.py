@@ -1,4 +1,4 @@
-"""A person's network for embeddings: pictures of five kinds to vectors of length 1, trained as a classifier by cosines."""
+"""A person's network for embeddings: pictures of five kinds to vectors of length 1, trained by cosines to each kind."""
 
 from __future__ import annotations
 
