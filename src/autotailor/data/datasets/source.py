@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from autotailor.code import factory_content
 from autotailor.data.errors import DataError
-from autotailor.data.labels import UNKNOWN, has_numbers, name_numbers
+from autotailor.data.labels import UNKNOWN, has_numbers
 from autotailor.data.pictures.parts import NAMES, DividedConfig
 from autotailor.data.progress import progress
 from autotailor.data.registry import Dataset, register
@@ -196,9 +196,9 @@ class Source(Dataset):
             name: Opened(items, items.labels(), [f"{name} {i}" for i in range(len(items))])
             for name, items in self._parts().items()
         }
-        numbers = parts["train"].labels.ndim == 2 and name_numbers(parts["train"].labels.shape[1])
-        whole = numbers or tuple(map(str, range(max(part.labels.max() for part in parts.values()) + 1)))
-        classes = self.classes() or whole
+        labels = [part.labels for part in parts.values()]
+        count = labels[0].shape[1] if labels[0].ndim == 2 else max(each.max() for each in labels) + 1
+        classes = self.classes() or tuple(map(str, range(count)))
         return divided(self._config, classes, parts)
 
     def _parts(self) -> dict[str, Items]:
