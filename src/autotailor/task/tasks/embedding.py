@@ -9,7 +9,13 @@ A picture without another one of its class in the set can have no such neighbour
 score is the share of the ``NEAREST`` nearest pictures that are among those of the original network.
 
 Neighbours depend on all pictures of a set. So the value of a picture, with which sensitivities, predictions and the
-search compute, asks for no neighbour: with the vector t of the original network and y of another one, it is
+search compute, asks for none. With the vectors t of the original network and y of another one, the sum m of the vectors
+t of its class without its own, and those m_r of the ``RIVALS`` classes most like it, it is
+
+    class precision = 1 where cos(y, m) > cos(y, m_r) for all r, else 0.
+
+Of 40 untrained SubNets of a network for digits, Kendall's tau of its mean and P@1 was 0.84. It was 0.54 for nearness,
+which is the value of pictures without classes, and gives the loss of all:
 
     nearness = 1 - min(1, (1 - cos(y, t)) / d),    d = mean over other pictures j of 1 - cos(t, t_j),
 
@@ -49,18 +55,24 @@ ROWS = 1024
 """Pictures whose cosines to all others are in memory at once."""
 LEAST = 1e-12
 """A smaller length, or a smaller mean distance, counts as this."""
-CLASS, BASE, SPREAD, VECTOR = range(4)
-"""Where a target has its class or ``UNKNOWN``, the number of its base picture, d, and from where on its vector."""
-MEAN = "nearness"
+RIVALS = 3
+"""Most other classes with which a picture's vector is compared."""
+CLASS, BASE, SPREAD, LENGTH, VECTOR = range(5)
+"""Where a target has its class or ``UNKNOWN``, its base picture, d, the vectors' length, and then t, m and the m_r."""
+MEAN, NEARNESS = "class precision", "nearness to the original network"
 HOW = (
-    f"Predictions, sensitivities and the search compute with {MEAN} to the original network: 1 where a picture's "
-    "vector has the direction that the original network gives it, and 0 where it is as far away as other pictures are."
+    f"Predictions, sensitivities and the search compute with {MEAN}: how often a picture's vector is nearer to the "
+    f"mean vector of its class than to those of the {RIVALS} classes most like it, as the original network has them."
+)
+WITHOUT = (
+    f"Predictions, sensitivities and the search compute with {NEARNESS}: 1 where a picture's vector has the direction "
+    "that the original network gives it, and 0 where it is as far away as other pictures are."
 )
 
 
 @register
 class Embedding(Task):
-    """Outputs are vectors ``[n, d]``; targets hold those of the original network (``beside``), ``[n, VECTOR + d]``."""
+    """Outputs are vectors ``[n, d]``; targets hold vectors of the original network too, float32 (``beside``)."""
 
     name = EMBEDDING
     network = "a network for embeddings"
@@ -73,43 +85,49 @@ class Embedding(Task):
         "best",
         "P@1, precision at 1: how often the nearest other test picture, by the cosine of their vectors, is of the same "
         f"class. {HOW}",
-        mean_name=f"{MEAN} to the original network",
+        mean_name=MEAN,
     )
     agreement = Score(
         "shared neighbours",
         "most faithful",
         f"The pictures have no classes. Shared neighbours: how many of the {NEAREST} test pictures that are nearest to "
-        f"a picture, by the cosine of their vectors, are so with the original network, too. {HOW}",
+        f"a picture, by the cosine of their vectors, are so with the original network, too. {WITHOUT}",
         compares=True,
-        mean_name=f"{MEAN} to the original network",
+        mean_name=NEARNESS,
     )
 
     def beside(self, labels: Targets, groups: npt.NDArray[np.int64], answers: Targets) -> Targets:
-        """See Task: class, base picture, d and the original network's vector of each picture."""
+        """See Task: class, base picture, d and t of each picture, and with classes m and the m_r."""
         unit = _unit(np.asarray(answers, dtype=np.float64))
         alike = (unit @ unit.sum(axis=0) - 1) / max(len(unit) - 1, 1)
         spreads = np.maximum(1 - alike, LEAST)
         bases = np.unique(groups, return_inverse=True)[1]
-        return np.column_stack([labels, bases, spreads, unit]).astype(np.float32)
+        means = [] if (labels == UNKNOWN).all() else _means(unit, labels)
+        return np.column_stack([labels, bases, spreads, np.full(len(unit), unit.shape[1]), unit, *means]).astype(
+            np.float32
+        )
 
     def judge(self, outputs: Any, targets: torch.Tensor) -> Judgement:
-        """See Task: nearness, and 1 - cos over d; counts are class, base picture and vector.
+        """See Task: class precision or nearness, and 1 - cos over d; counts are class, base picture and vector.
 
         Without classes, the vector of the original network stands behind that of the network.
         """
         import torch
 
-        if targets.ndim != self.target_axes or targets.shape[1] <= VECTOR:
+        unit = _direction(_rows(outputs))
+        if targets.ndim != self.target_axes or int(targets[0, LENGTH]) != unit.shape[1]:
             raise TaskError(
                 f"data.task is embedding: targets have shape {list(targets.shape)}; take targets with this network's "
                 f"vectors (accuracy.with_labels)"
             )
-        unit = _direction(_rows(outputs))
-        wanted = targets[:, VECTOR:].double()
-        away = (1 - (unit * wanted).sum(1)).clamp(min=0) / targets[:, SPREAD].double()
+        places = targets[:, VECTOR:].double().reshape(len(unit), -1, unit.shape[1])
+        alike = (unit[:, None] * places).sum(2)
+        away = (1 - alike[:, 0]).clamp(min=0) / targets[:, SPREAD].double()
         kept = [targets[:, :SPREAD].double(), unit.nan_to_num(nan=0.0)]
-        kept += [wanted] if bool((targets[:, CLASS] == UNKNOWN).all()) else []
-        values = (1 - away.clamp(max=1)).nan_to_num(nan=0.0)
+        kept += [places[:, 0]] if bool((targets[:, CLASS] == UNKNOWN).all()) else []
+        has_rivals = alike.shape[1] > 2
+        values = (alike[:, 1] > alike[:, 2:].amax(1)).double() if has_rivals else 1 - away.clamp(max=1)
+        values = values.nan_to_num(nan=0.0)
         return Judgement(values, bounded(away.float()), torch.cat(kept, 1).float())
 
     def answers(self, outputs: Any) -> torch.Tensor:
@@ -136,9 +154,11 @@ class Embedding(Task):
 
     def chance(self, targets: Targets) -> float:
         """See Task: a network that returns the mean direction for every picture."""
-        vectors = np.asarray(targets[:, VECTOR:], dtype=np.float64)
-        alike = vectors @ _unit(vectors.mean(axis=0)[None])[0]
-        return float((1 - np.minimum(1, (1 - alike) / targets[:, SPREAD])).mean())
+        import torch
+
+        wanted = torch.from_numpy(np.asarray(targets))
+        mean = wanted[:, VECTOR : VECTOR + int(wanted[0, LENGTH])].double().mean(0)
+        return float(self.judge(mean.expand(len(wanted), -1), wanted).values.mean())
 
     def examples(self, count: int, classes: int) -> tuple[torch.Tensor, str]:
         """See Task."""
@@ -183,6 +203,19 @@ class Embedding(Task):
         lost = np.where(can, hits[:, 0].astype(np.float64) - hits[:, 1], 0.0)
         credit = np.bincount(near[:, 0], weights=lost, minlength=len(rows))
         return np.asarray(first + credit - credit.mean())
+
+
+def _means(unit: FloatArray, labels: Targets) -> list[FloatArray]:
+    """The direction of each picture's class without the picture, and those of the classes most like it, ``[n, d]``."""
+    found, places = np.unique(labels, return_inverse=True)
+    sums = np.zeros((len(found), unit.shape[1]))
+    np.add.at(sums, places, unit)
+    is_alone = np.bincount(places)[places] < 2
+    own = _unit(np.where(is_alone[:, None], unit, sums[places] - unit))
+    means = _unit(sums)
+    alike = means @ means.T - 3 * np.eye(len(means))
+    rivals = np.argsort(-alike, axis=1, kind="stable")[:, : min(RIVALS, len(means) - 1)]
+    return [own, *(means[rivals[places, number]] for number in range(rivals.shape[1]))]
 
 
 def _rows(outputs: Any) -> torch.Tensor:

@@ -98,7 +98,8 @@ def test_without_classes_neighbours_are_those_of_the_original_network() -> None:
 
 
 def test_nearness_is_1_in_the_same_direction_and_0_where_others_are_as_near() -> None:
-    vectors, labels, groups = drawn(50, 3, 7)
+    vectors, _, groups = drawn(50, 3, 7)
+    labels = np.full(50, UNKNOWN)
     wanted = targets(vectors, labels, groups)
     same = TASK.judge(torch.from_numpy(2 * vectors), wanted)
     torch.testing.assert_close(same.values, torch.ones(50, dtype=torch.float64), atol=1e-6, rtol=0)
@@ -110,6 +111,33 @@ def test_nearness_is_1_in_the_same_direction_and_0_where_others_are_as_near() ->
     turned = TASK.judge(torch.from_numpy(np.roll(vectors, 1, 0)), wanted)
     expected = 1 - np.minimum(1, away[np.arange(50), np.arange(50) - 1] / (away.sum(1) / 49))
     np.testing.assert_allclose(turned.values, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("classes", [2, 4, 6])
+def test_class_precision_compares_with_the_own_class_and_those_most_like_it(classes: int) -> None:
+    vectors, labels, groups = drawn(40, classes, 3)
+    others = np.random.default_rng(5).normal(size=vectors.shape) + vectors
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def cosine(one: FloatArray, other: FloatArray) -> float:
+        return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+    expected = []
+    for i, y in enumerate(others):
+        own = unit[labels == labels[i]].sum(0)
+        sums = {c: unit[labels == c].sum(0) for c in set(labels.tolist()) - {labels[i]}}
+        rivals = sorted(sums.values(), key=lambda each: -cosine(own, each))[: embedding.RIVALS]
+        expected.append(all(cosine(y, own - unit[i]) > cosine(y, each) for each in rivals))
+    found = TASK.judge(torch.from_numpy(others), targets(vectors, labels, groups))
+    assert found.values.tolist() == [float(each) for each in expected]
+    assert 0 < sum(expected) < 40
+
+
+def test_pictures_of_one_class_are_judged_by_nearness() -> None:
+    vectors, _, groups = drawn(20, 1, 3)
+    others = torch.from_numpy(np.roll(vectors, 1, 0))
+    found, plain = (TASK.judge(others, targets(vectors, np.full(20, label), groups)) for label in (0, UNKNOWN))
+    assert torch.equal(found.values, plain.values)
 
 
 def test_chance_is_the_mean_direction() -> None:
@@ -128,8 +156,9 @@ def test_a_vector_without_a_direction_is_near_nothing(output: float) -> None:
     found = TASK.judge(outputs, targets(vectors, labels, groups))
     assert torch.isfinite(found.losses).all()
     assert torch.isfinite(found.kept).all()
-    assert found.values[0] <= max(0.0, 1 - 1 / float(targets(vectors, labels, groups)[0, embedding.SPREAD]))
-    assert (found.values[1:] > 0.99).all()
+    assert found.values[0] == 0
+    same = TASK.judge(torch.from_numpy(vectors), targets(vectors, labels, groups))
+    assert torch.equal(found.values[1:], same.values[1:])
 
 
 def test_the_loss_is_the_squared_distance_from_the_teacher() -> None:
@@ -178,7 +207,7 @@ def test_targets_hold_classes_and_the_original_networks_vectors() -> None:
     with torch.no_grad():
         wanted = network(next(data.validation.batches(40))[0])
     np.testing.assert_array_equal(data.validation.labels[:, embedding.CLASS], plain.validation.labels)
-    np.testing.assert_allclose(data.validation.labels[:, embedding.VECTOR :], wanted.numpy(), atol=1e-5)
+    np.testing.assert_allclose(data.validation.labels[:, embedding.VECTOR :][:, :6], wanted.numpy(), atol=1e-5)
     some = data.validation.part(np.array([3, 5, 30]))
     np.testing.assert_array_equal(some.labels, data.validation.labels[[3, 5, 30]])
     known = hits(wanted.numpy(), plain.validation.labels, plain.validation.groups)
