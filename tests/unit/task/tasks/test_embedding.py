@@ -15,6 +15,7 @@ from torch import nn
 import autotailor
 import tiny_data
 from autotailor import accuracy
+from autotailor.accuracy.teaching import AnsweredSet
 from autotailor.data.labels import UNKNOWN
 from autotailor.data.splits import DataSplits
 from autotailor.ir.space.metric import FloatArray
@@ -221,9 +222,7 @@ def test_vectors_that_know_no_class_are_doubted() -> None:
     apart = np.eye(tiny_data.CLASSES)[labels] + 0.1 * random.normal(size=(40, tiny_data.CLASSES))
 
     def doubt(vectors: FloatArray) -> str:
-        images = replace(
-            data, validation=accuracy.teaching.AnsweredSet(data.validation, TASK.beside(labels, groups, vectors))
-        )
+        images = replace(data, validation=AnsweredSet(data.validation, TASK.beside(labels, groups, vectors)))
         assert of(images) is TASK
         return TASK.doubt(Asked(np.ones(40), vectors, lambda _: vectors), images, 0, "it")
 
