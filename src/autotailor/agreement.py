@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from autotailor.data.labels import CLASSIFICATION, names_outputs
 from autotailor.ir.errors import AutoTailorError
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def check_classes(model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """
     from autotailor import data as datasets
 
+    if not names_outputs(str(data.get("task", CLASSIFICATION))):
+        return
     outputs, classes = model.get("num_classes"), datasets.classes(data)
     if outputs is not None and classes is not None and len(classes) != outputs:
         told = mismatch(str(model.get("source")), outputs, str(data.get("root", data["name"])), classes)

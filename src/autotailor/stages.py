@@ -110,7 +110,7 @@ class Stage:
 
 
 UNLABELLED = When("labelled", (), "compiled.pt")
-"""The original network, where its answers stand for labels that the pictures lack."""
+"""The original network, where its answers stand for labels that the pictures lack, or beside them."""
 TABLE = When("measured", "lut.csv")
 TRAINED = ("pretrain", "compile", "moments", "distil", "finetune")
 

@@ -5,6 +5,7 @@ editors and the reference are made of them. A whole number that stands where any
 written, because a training is recognised by its parameters as text.
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -125,3 +126,8 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_finite(text: str) -> bool:
+    """Whether Python reads a text as a finite number."""
+    return is_number(text) and math.isfinite(float(text))

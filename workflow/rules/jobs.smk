@@ -126,7 +126,7 @@ def is_distilled(wildcards):
 CONDITIONS = {
     "trained": is_trained_here,
     "distilled": is_distilled,
-    "labelled": lambda wildcards: data.has_labels(settings(wildcards)["data"]),
+    "labelled": lambda wildcards: data.labels_suffice(settings(wildcards)["data"]),
     "measured": lambda wildcards: COSTS[wildcards.device].is_measured,
     "ncnn": lambda wildcards: is_ncnn(wildcards.device),
     "compared": is_compared,

@@ -32,7 +32,8 @@ from autotailor.ir.execution.modules.moments import MomentCollector
 from autotailor.ir.execution.modules.statistics import Statistics
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
-from autotailor.task.registry import find
+from autotailor.task.interface import Task
+from autotailor.task.registry import find, of
 
 SHARES = (0.0, 0.5)
 """Shares of recalibration that are compared; on a pretrained network all from 0.25 to 1 gave the same divergence."""
@@ -79,10 +80,10 @@ def prepare(net: SuperNet, data: DataSplits, config: MomentsConfig, calibration:
         if not normalisations(net.graph) or not len(net.space):
             return Preparation(net, {})
         anew = Calibrator(data, replace(calibration, images=min(calibration.images, ANEW)))
-        found = _divergences(net, anew, _unseen(data, config), device, config.seed)
+        found = _divergences(net, anew, _unseen(data, config), device, config.seed, of(data))
     share = min(found, key=lambda each: found[each])
     said = ", ".join(f"{each:g}: {value:.3f}" for each, value in found.items())
-    unit = "nats" if net.num_classes else "of the outputs' variance"
+    unit = "nats" if net.num_classes and of(data).logits else "of the outputs' variance"
     logging.info("divergence of random SubNets by the share of statistics that is estimated anew, %s: %s", unit, said)
     return Preparation(net.recalibrated(share), found)
 
@@ -126,17 +127,18 @@ def _unseen(data: DataSplits, config: MomentsConfig) -> list[torch.Tensor]:
 
 
 def _divergences(
-    net: SuperNet, calibrator: Calibrator, images: Sequence[torch.Tensor], device: torch.device, seed: int
+    net: SuperNet, calibrator: Calibrator, images: Sequence[torch.Tensor], device: torch.device, seed: int, task: Task
 ) -> dict[float, float]:
     """Mean divergence of the same random SubNets for each share."""
     rng = random.Random(seed)
     subnets = [net.sample(rng) for _ in range(TRIED)]
-    module = net.module(logits=True).eval().to(device)
+    module = net.module(logits=task.logits).eval().to(device)
     wanted = answers(module, net.largest(), images)
     apart: Callable[[Any, Any], float] = divergence if net.num_classes else distance
+    apart = apart if task.logits else scatter
     found = {}
     for share in SHARES:
-        module = net.recalibrated(share).module(logits=True).eval().to(device)
+        module = net.recalibrated(share).module(logits=task.logits).eval().to(device)
         total = 0.0
         for subnet in subnets:
             statistics = calibrator.statistics(module, subnet)
@@ -161,6 +163,12 @@ def answers(
 def distance(outputs: Outputs, wanted: Outputs) -> float:
     """Mean distance of outputs from the wanted ones, as a share of their variance (``task.tasks.outputs``)."""
     return 1 - float(find("outputs").agree(outputs, wanted).double().mean())
+
+
+def scatter(outputs: Outputs, wanted: Outputs) -> float:
+    """Squared distance of outputs from the wanted ones ``[n, ...]``, over the scatter of these around their mean."""
+    said, true = (torch.cat([y.double().flatten(1) for y in tensors(each)], 1) for each in (outputs, wanted))
+    return float((said - true).square().sum() / (true - true.mean(0)).square().sum())
 
 
 def divergence(logits: torch.Tensor, wanted: torch.Tensor) -> float:

@@ -53,6 +53,11 @@ def check(config: Mapping[str, Any]) -> None:
             "model.weights: pretrain trains with labels alone, and a detector learns from boxes by a loss of its own; "
             "give the trained network (model.weights, or an .onnx file as model.source)"
         )
+    if config["model"].get("weights") == "pretrain" and of_section(config["data"]).compares:
+        raise ConfigError(
+            "model.weights: pretrain trains with labels alone, and vectors are learnt by a loss of their own; give the "
+            "trained network (model.weights, or an .onnx file as model.source)"
+        )
     if config["model"].get("weights") == "pretrain" and not data.has_labels(config["data"]):
         raise ConfigError(
             "model.weights: pretrain trains with labels, and data.labels is false; give the trained network "

@@ -119,7 +119,7 @@ class ModelConfig(Section, of="model", error=ConfigError, kw_only=True):
     source: str
     weights: str | None
     resolution: Positive | None
-    num_classes: Annotated[int, Bound(ge=2)] | None
+    num_classes: Annotated[int, Bound(ge=1)] | None
     batch_norm: Annotated[str, OneOf("auto", "reinsert", "keep")] = "auto"
     output: Annotated[
         str | Natural | tuple[str | Natural, ...] | None, Told("a name, a position from 0, a list of them, or null")

@@ -11,7 +11,7 @@ from autotailor.lazy import attach
 
 if TYPE_CHECKING:
     from autotailor.data.errors import DataError
-    from autotailor.data.labels import has_labels
+    from autotailor.data.labels import has_labels, labels_suffice
     from autotailor.data.preparation import Preparation
     from autotailor.data.registry import check, classes, fingerprint, load, meant, names, training_fingerprint, verify
     from autotailor.data.splits import DataSplits, EvaluationSet, TrainStream, resize

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from autotailor.data.errors import DataError
-from autotailor.data.labels import BOX, IGNORED, UNKNOWN
+from autotailor.data.labels import BOX, IGNORED, UNKNOWN, has_numbers
 from autotailor.data.splits import Batch, DataSplits, EvaluationSet, TrainStream
 
 IMAGES = "normalised images, a float32 tensor [n, 3, R, R]"
@@ -38,6 +38,9 @@ def check_splits(name: str, splits: object) -> None:
                 f"dataset {name!r}: {part} holds a single picture, which says nothing about how sure an accuracy is; "
                 f"give it two at least, or larger shares of the pictures in data.fractions"
             )
+        if has_numbers(images.task) and splits.labelled:
+            _check_numbers(name, part, images, splits.num_classes)
+            continue
         has_boxes = images.labels.ndim == 3 and images.labels.shape[2] == len(BOX) and images.labels.dtype.kind == "f"
         classes = images.labels[..., BOX.index("class")] if has_boxes else images.labels
         known = classes[classes != (UNKNOWN if has_boxes else IGNORED)] if images.labels.ndim > 2 else classes
@@ -58,6 +61,17 @@ def check_splits(name: str, splits: object) -> None:
                 f"dataset {name!r}: labels of {part} are from {least} to {most}, expected numbers of classes from 0 to "
                 f"{splits.num_classes - 1} (num_classes is {splits.num_classes})"
             )
+
+
+def _check_numbers(name: str, part: str, images: EvaluationSet, count: int) -> None:
+    """Raises DataError unless the labels of a regression are finite numbers ``[n, count]``."""
+    labels = images.labels
+    if labels.dtype.kind != "f" or labels.shape[1:] != (count,) or not np.isfinite(labels).all():
+        raise DataError(
+            f"dataset {name!r}: labels of {part} are {labels.dtype} {list(labels.shape)}, expected finite float32 "
+            f"[{len(labels)}, {count}] for the task regression; a table beside pictures (data.kind table), arrays and "
+            f"Datasets of your own (source) have numbers, folders have classes"
+        )
 
 
 def checked(batches: Iterator[Batch]) -> Iterator[Batch]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 UNKNOWN = -1
 """The label of an image that has none."""
@@ -14,8 +18,46 @@ BOX = ("left", "top", "right", "bottom", "class", "crowd")
 where the row is no box), and 1 where the box surrounds a crowd, else 0."""
 CLASSIFICATION = "classification"
 """The task of data that name no other."""
+REGRESSION = "regression"
+"""The task whose labels are numbers, float32 ``[n, k]``."""
+EMBEDDING = "embedding"
+"""The task whose classes are those of the pictures, and not the network's outputs."""
 
 
 def has_labels(section: Mapping[str, Any]) -> bool:
     """Whether the pictures of a section ``data`` of the configuration have labels."""
     return bool(section.get("labels", True))
+
+
+def labels_suffice(section: Mapping[str, Any]) -> bool:
+    """Whether labels alone judge a section's pictures; else answers of the original network do, or labels with them."""
+    return has_labels(section) and names_outputs(str(section.get("task", CLASSIFICATION)))
+
+
+def has_numbers(task: str) -> bool:
+    """Whether the labels of a task, behind whose name may stand what it is told, are numbers."""
+    return task.partition(" ")[0] == REGRESSION
+
+
+def names_outputs(task: str) -> bool:
+    """Whether the classes of a task, behind whose name may stand what it is told, are the network's outputs."""
+    return task.partition(" ")[0] != EMBEDDING
+
+
+def scaled(task: str, labels: npt.NDArray[Any]) -> str:
+    """The name of a task; where its labels are numbers ``[n, k]``, with what it is told of their scale behind it.
+
+    That are means and standard deviations in JSON. One unit counts for a number that is the same everywhere.
+    """
+    if not has_numbers(task) or labels.ndim != 2:
+        return task
+    import numpy as np
+
+    numbers = np.asarray(labels, dtype=np.float64)
+    spreads = numbers.std(axis=0)
+    return f"{REGRESSION} {json.dumps([numbers.mean(axis=0).tolist(), np.where(spreads > 0, spreads, 1.0).tolist()])}"
+
+
+def name_numbers(count: int) -> tuple[str, ...]:
+    """Names of numbers that have none: ``y``, or ``y0``, ``y1`` and so on."""
+    return ("y",) if count == 1 else tuple(f"y{number}" for number in range(count))

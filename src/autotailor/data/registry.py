@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from autotailor.data.errors import DataError
+from autotailor.data.labels import names_outputs
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
@@ -135,7 +136,8 @@ def load(section: Mapping[str, Any]) -> DataSplits:
     stated = {k: v for k, v in meant(section).items() if not (k in NEUTRAL and v == NEUTRAL[k])}
     identity = json.dumps({**stated, "content": dataset.fingerprint()}, sort_keys=True, default=str)
     named = dataset.classes() or ()
-    known = tuple(map(str, named)) if len(named) == splits.num_classes else ()
+    fits = len(named) == splits.num_classes and names_outputs(splits.validation.task)
+    known = tuple(map(str, named)) if fits else ()
     return dataclasses.replace(splits, fingerprint=identity, classes=known)
 
 

@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional
 
 from autotailor.data.errors import DataError
-from autotailor.data.labels import CLASSIFICATION, UNKNOWN
+from autotailor.data.labels import CLASSIFICATION, UNKNOWN, has_numbers, names_outputs
 from autotailor.data.preparation import Preparation, Signal
 
 Batch = tuple[torch.Tensor, torch.Tensor]
@@ -180,7 +180,8 @@ class TensorEvaluationSet(EvaluationSet):
     ) -> None:
         self.images, self.task = images, task
         known = np.asarray(labels)
-        self.labels = known if known.ndim > 2 else np.asarray(known, dtype=np.int64)  # maps stay as small as they are
+        stays = known.ndim > 2 or has_numbers(task) or not names_outputs(task)  # maps stay as small as they are
+        self.labels = known if stays else np.asarray(known, dtype=np.int64)
         self.groups = np.asarray(groups, dtype=np.int64)
         if not len(images) == len(self.labels) == len(self.groups):
             raise DataError(

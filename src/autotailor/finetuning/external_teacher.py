@@ -41,9 +41,14 @@ class Teacher:
     name: str = "the original network"
 
     @classmethod
-    def largest_of(cls, net: SuperNet, device: torch.device, name: str = "the original network") -> Teacher:
-        """The largest SubNet of a SuperNet, on a device; before any training it is the original network."""
-        network = net.build(net.largest(), logits=True).eval().requires_grad_(False).to(device)
+    def largest_of(
+        cls, net: SuperNet, device: torch.device, name: str = "the original network", *, logits: bool = True
+    ) -> Teacher:
+        """The largest SubNet of a SuperNet, on a device; before any training it is the original network.
+
+        ``logits`` says whether a final activation is left out (``Task.logits``).
+        """
+        network = net.build(net.largest(), logits=logits).eval().requires_grad_(False).to(device)
         return cls(network, resolution_of(net.largest()), name)
 
 

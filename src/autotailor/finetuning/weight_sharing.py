@@ -92,7 +92,7 @@ def finetune(
     device = resolve(config.accelerator)
     if config.compile:
         check_compiler(device, "finetune.compile")
-    original = Teacher.largest_of(net, device)
+    original = Teacher.largest_of(net, device, logits=of(data).logits)
     check_network(original.network, data, original.resolution)
     with deterministic(config.threads, device):
         known = question(original.network, data, original.resolution, config.accept_chance)
@@ -103,7 +103,7 @@ def finetune(
         net = net.sort_channels()
     if config.epochs and not config.freeze:  # given statistics are not those of trained weights
         net = net.recalibrated(1.0)
-    module = net.module(logits=True).to(device)
+    module = net.module(logits=of(data).logits).to(device)
     if config.epochs and config.freeze:
         freeze(module)
     others = [teaching.network.state_dict()] if config.teacher not in (None, LARGEST) else []

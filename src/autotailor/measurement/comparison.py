@@ -23,6 +23,7 @@ from autotailor.measurement.config import CompareConfig, ComparisonError
 from autotailor.profiling import LUT, DeviceConfig, convert, measure_networks
 from autotailor.search import Cost
 from autotailor.statistics import accuracy
+from autotailor.task.registry import of
 
 
 def columns(cost: Cost) -> tuple[str, ...]:
@@ -88,7 +89,7 @@ def compare(
     graphs = {width: scale_uniformly(original.original, width, divisor) for width in config.widths}
     costs = _latencies(graphs, device, lut, workdir) if device is not None else _counts(graphs, cost)
     processor = torch.device("cpu")
-    teacher = teacher_of(Teacher.largest_of(original, processor), data, training, processor)
+    teacher = teacher_of(Teacher.largest_of(original, processor, logits=of(data).logits), data, training, processor)
     rows = []
     matches = matched_widths(exported, costs, config.names)
     for width in sorted(set(matches.values())):
@@ -97,7 +98,7 @@ def compare(
             scaled = _scaled_config(training, config, images, seed)
             graph = initialise(graphs[width], seed)
             folder = workdir / f"width_{width:g}_seed_{seed}"
-            factory = partial(GraphModule, graph, logits=True)
+            factory = partial(GraphModule, graph, logits=of(data).logits)
             result = train_scaled(factory, teacher, data, scaled, folder, original.head.independent)
             network = factory()
             network.load_state_dict(result.state_dict)

@@ -88,7 +88,7 @@ class Task(ABC):
     """One kind of task. It does not change, and one object of it serves all threads.
 
     Args:
-        told: what the configuration tells it beside its name; "" for most tasks.
+        told: what the configuration or the data tell it beside its name; "" for most tasks.
 
     Attributes:
         name: in the configuration (``data.task``).
@@ -96,6 +96,9 @@ class Task(ABC):
         reading: a sentence that says how outputs are read, the likeliest among them.
         target_axes: axes of the targets of a set of pictures, that of the pictures included.
         has_boxes: whether targets are boxes.
+        has_numbers: whether targets are numbers ``[n, k]``, float32.
+        compares: whether targets hold the original network's answers beside labels (``beside``).
+        logits: whether a final activation is set aside while networks learn (``Head``); else it is part of the answer.
         labelled: whether pictures can have targets of their own; else only the original network's answers are targets.
         score: what is reported.
         agreement: what is reported where pictures have no targets of their own; ``score.compares`` is set in it.
@@ -106,6 +109,9 @@ class Task(ABC):
     reading: ClassVar[str]
     target_axes: ClassVar[int]
     has_boxes: ClassVar[bool] = False
+    has_numbers: ClassVar[bool] = False
+    compares: ClassVar[bool] = False
+    logits: ClassVar[bool] = True
     labelled: ClassVar[bool] = True
     score: ClassVar[Score]
     agreement: ClassVar[Score]
@@ -137,6 +143,16 @@ class Task(ABC):
     @abstractmethod
     def answers(self, outputs: Any) -> torch.Tensor:
         """The targets that outputs without their final activation stand for; those of unlabelled pictures."""
+
+    def beside(self, labels: Targets, groups: npt.NDArray[np.int64], answers: Targets) -> Targets:
+        """Targets of a set from the original network's answers, with the pictures' labels where ``compares`` is set.
+
+        Args:
+            labels: of the pictures; ``UNKNOWN`` where they have none.
+            groups: base picture of each.
+            answers: of the original network; here they are the targets.
+        """
+        return answers
 
     @abstractmethod
     def agree(self, outputs: Any, others: Any) -> torch.Tensor:
@@ -183,7 +199,16 @@ class Task(ABC):
             name: of the network.
         """
 
-    def no_better(self, asked: Asked, data: DataSplits, resolution: int, name: str, guess: str, check: str) -> str:
+    def no_better(
+        self,
+        asked: Asked,
+        data: DataSplits,
+        resolution: int,
+        name: str,
+        guess: str,
+        check: str,
+        chance: float | None = None,
+    ) -> str:
         """``doubt`` of a network that is no better than chance by more than two standard errors; "" of others.
 
         Args:
@@ -193,8 +218,9 @@ class Task(ABC):
             name: of the network, and of what is said of it: "NETWORK has SCORE".
             guess: what has the score of chance.
             check: what else may be wrong, up to "on" or "trained on", behind which the images are named.
+            chance: 0 to 1; None takes that of the task.
         """
-        chance = self.chance(data.validation.labels)
+        chance = self.chance(data.validation.labels) if chance is None else chance
         value, error = self.total(asked.values, data.validation.groups)
         if value > 100.0 * chance + 2.0 * np.nan_to_num(error):
             return ""

@@ -59,8 +59,9 @@ def of(data: DataSplits | EvaluationSet) -> Task:
     task = find(images.task)
     if isinstance(data, DataSplits):
         _check_labels(task, data.labelled)
-    has_none = images.labels.ndim == 1 and bool((images.labels == UNKNOWN).all())
-    strange = task.target_axes == 3 and (images.labels.dtype.kind == "f") != task.has_boxes
+    has_none = images.labels.ndim == 1 and (task.compares or bool((images.labels == UNKNOWN).all()))
+    has_floats = images.labels.dtype.kind == "f"
+    strange = (task.target_axes == 3 and has_floats != task.has_boxes) or (task.has_numbers and not has_floats)
     if (images.labels.ndim != task.target_axes or strange) and not has_none:
         raise TaskError(
             f"data.task is {task.name}, whose targets have {task.target_axes} axes, and the data have targets of shape "

@@ -44,3 +44,9 @@ def probabilities(outputs: torch.Tensor) -> str:
         "returns probabilities, but training needs logits; remove its Softmax (autotailor sets the Softmax aside only "
         "in a compiled network)"
     )
+
+
+def single(outputs: Any) -> torch.Tensor | None:
+    """The tensor that a network returns, also as a tuple of one; None where it returns several."""
+    whole = outputs if isinstance(outputs, tuple) else (outputs,)
+    return whole[0] if len(whole) == 1 else None

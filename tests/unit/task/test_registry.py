@@ -24,8 +24,8 @@ def test_each_task_says_what_it_is(name: str) -> None:
     assert found.score.compares != found.labelled
 
 
-UNREAD = [name for name in task.names() if not task.find(name).has_boxes]
-"""Tasks whose outputs are judged as they are; boxes have these tests of their own (``tasks/test_detection.py``)."""
+UNREAD = [name for name in task.names() if not (task.find(name).has_boxes or task.find(name).compares)]
+"""Tasks whose outputs are judged as they are, by their answers; boxes and vectors have these tests of their own."""
 
 
 @pytest.mark.parametrize("name", UNREAD)
@@ -39,7 +39,8 @@ def test_examples_are_targets_of_the_task_and_its_loss_has_a_gradient(name: str)
         assert loss.isfinite()
         assert torch.autograd.grad(loss, outputs)[0].abs().sum() > 0
     assert found.misfit(outputs[:2], 3, "the data") == ""
-    assert ("of the network's classes" in found.misfit(outputs[:2], 4, "the data")) == found.labelled
+    refusal = "that the network was trained on" if found.has_numbers else "of the network's classes"
+    assert (refusal in found.misfit(outputs[:2], 4, "the data")) == found.labelled
 
 
 @pytest.mark.parametrize("name", UNREAD)
@@ -47,7 +48,8 @@ def test_what_a_network_answers_is_right_as_a_target(name: str) -> None:
     found = task.find(name)
     outputs = torch.randn(50, 5, *((4, 4) if found.has_maps else ()), generator=torch.Generator().manual_seed(0))
     answers = found.answers(outputs)
-    kind = torch.uint8 if found.has_maps else torch.int64 if found.labelled else torch.float32
+    has_classes = found.labelled and not found.has_numbers
+    kind = torch.uint8 if found.has_maps else torch.int64 if has_classes else torch.float32
     assert (answers.dtype, answers.ndim) == (kind, found.target_axes)
     assert (found.judge(outputs, answers).values == 1).all()
     assert (found.agree(outputs, outputs) == 1).all()
@@ -64,7 +66,8 @@ def test_a_section_without_a_task_is_classification() -> None:
 def test_an_unknown_task_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
         task.TaskError,
-        match=r"known are classification, detection, multilabel, outputs, segmentation\. Did you mean 'multilabel'",
+        match=r"known are classification, detection, embedding, multilabel, outputs, regression, segmentation\. "
+        r"Did you mean 'multilabel'",
     ):
         task.find("multi_label")
 

@@ -48,7 +48,7 @@ def transparent_lines(
         "# as torchvision's ImageFolder reads them.",
         *(
             []
-            if options.random_weights or not own.labels or own.columns
+            if options.random_weights or not own.labels or own.columns or own.task
             else _judged(own, net, options, positions, prepared)
         ),
     ]

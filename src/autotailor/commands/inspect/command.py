@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import math
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext, redirect_stdout
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml  # type: ignore[import-untyped]
 
 from autotailor.commands.terminal import given_path, say
+from autotailor.data.labels import EMBEDDING, REGRESSION
 from autotailor.ir.errors import AutoTailorError
 
 if TYPE_CHECKING:
@@ -71,6 +73,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "1 for each label, or a COCO file; or signals: an .npz file or a folder of .npy files, or of recordings (.wav, "
         ".csv) with one folder per class: checks them, and adds them to --yaml",
     )
+    parser.add_argument(
+        "--task",
+        choices=(EMBEDDING, REGRESSION),
+        help="what the network does, where its data do not say it: returns numbers (regression: the columns of a .csv "
+        "file, or y of arrays, are numbers), or vectors (embedding: pictures of one class should be neighbours)",
+    )
     for name, what in (("--mean", "mean"), ("--std", "standard deviation")):
         parser.add_argument(
             name,
@@ -104,7 +112,7 @@ def run(options: argparse.Namespace) -> None:
             _check_pictures(net, options.source)
         if own is not None:
             shapes = [net.input_shape] if isinstance(own, OwnSignals) else net.output_shapes
-            own = own.for_network(options.source, net.num_classes, net.graph.outputs, shapes)
+            own = own.for_network(options.source, _outputs(net, options.task), net.graph.outputs, shapes)
         if options.yaml and device is not None:
             _check_runtime(net, device)
         configuration = _configuration(net, options, own) if options.yaml else ""
@@ -116,7 +124,7 @@ def run(options: argparse.Namespace) -> None:
     from autotailor.commands.inspect.backgrounds import transparent_lines
     from autotailor.commands.inspect.tables import print_inspection
 
-    print_inspection(net, proposed=section is None)
+    print_inspection(net, proposed=section is None, task=options.task or "")
     if own is not None:
         own.verify()
         say("\n".join(own.summary([] if isinstance(own, OwnSignals) else transparent_lines(own, net, options))))
@@ -125,6 +133,12 @@ def run(options: argparse.Namespace) -> None:
     if device is not None:
         _check_runtime(net, device)
         say(f"Device {device.name}: its runtime {device.runtime} can run every operator.")
+
+
+def _outputs(net: SuperNet, task: str | None) -> int:
+    """How many classes a network knows, or numbers it returns; 0 where it returns something else."""
+    is_one = task == REGRESSION and len(net.output_shapes) == 1
+    return net.num_classes or (math.prod(net.output_shapes[0][1:]) if is_one else 0)
 
 
 def _check_pictures(net: SuperNet, source: str) -> None:
@@ -173,7 +187,7 @@ def _own_data(options: argparse.Namespace) -> OwnData | OwnSignals | None:
     from autotailor.commands.inspect.own_signals import is_signals, read_own_signals
 
     if options.data is not None and is_signals(options.data):
-        return read_own_signals(options.data, options.mean, options.std)
+        return read_own_signals(options.data, options.mean, options.std, options.task or "")
     if options.mean and len(options.mean) != 3:
         raise InspectionError(f"--mean {options.mean}: pictures have three channels, red, green and blue")
     if options.mean and not (min(options.std) > 0 and min(options.mean) >= 0 and max(options.mean + options.std) <= 1):
@@ -184,10 +198,12 @@ def _own_data(options: argparse.Namespace) -> OwnData | OwnSignals | None:
     if options.data is None:
         if options.mean:
             raise InspectionError("--mean and --std go into the data section: name the pictures with --data FOLDER")
+        if options.task:
+            raise InspectionError("--task goes into the data section: name the pictures or signals with --data PATH")
         return None
     from autotailor.commands.inspect.own_data import read_own_data
 
-    return read_own_data(options.data)
+    return read_own_data(options.data, options.task or "")
 
 
 def _configuration(net: SuperNet, options: argparse.Namespace, own: OwnData | OwnSignals | None) -> str:
@@ -206,6 +222,7 @@ def _compile(
     source: Any = options.source
     makes_head = not source.endswith(".onnx") and (options.weights is not None or options.random_weights)
     makes_head = makes_head and own is not None and own.kind in ("folder", "table") and own.labels
+    makes_head = makes_head and options.task != EMBEDDING
     num_classes = len(own.classes) if own is not None and makes_head else None
     if options.resolution is not None and options.resolution < 1:
         raise InspectionError(f"--resolution {options.resolution}: give a side of at least 1 pixel")

@@ -95,6 +95,7 @@ def _origin(net: SuperNet, options: argparse.Namespace) -> str:
         "--output": ",".join(options.output) if isinstance(options.output, list) else options.output,
         "--mean": options.mean,
         "--std": options.std,
+        "--task": options.task,
     }
     asked = ["--random-weights"] if options.random_weights else []
     for option, value in given.items():

@@ -16,6 +16,7 @@ from autotailor.data.datasets.folder import Folder, FolderConfig
 from autotailor.data.datasets.masks import Masks, MasksConfig, is_masked
 from autotailor.data.datasets.table import Table, TableConfig
 from autotailor.data.files.contents import cores
+from autotailor.data.labels import EMBEDDING, REGRESSION
 from autotailor.data.pictures.layout import Layout, is_flat
 from autotailor.values import is_number
 
@@ -30,6 +31,13 @@ DECODERS, WRITTEN = "autotailor.task.decoders", "mine:decode"
 ANCHORED = {"ssdlite320": (6, (16, 32, 64, 128, 256, 512)), "retinanet": (9, (8, 16, 32, 64, 128))}
 """Decoders of torchvision's detectors, with the anchors of each place and the strides of the maps."""
 LARGEST = 2048  # pixels
+MULTILABEL = "multilabel"
+TASKS = {
+    "outputs": "how near a SubNet's outputs are to the original network's",
+    REGRESSION: "the score is R², of the numbers that the columns hold",
+    EMBEDDING: "the score is how often a picture's nearest neighbour is of its class",
+}
+"""What is measured, for a comment."""
 Triple = tuple[float, float, float]
 
 
@@ -112,6 +120,10 @@ class OwnData:
                     f"model.output (inspect: --output)"
                 )
             return self
+        if self.task and not outputs:
+            raise AgreementError(no_rows(source, returned, self.task))
+        if self.task == EMBEDDING:
+            return self
         if self.files:
             return replace(self, decode=_decoder(shapes, len(self.classes)))
         if self.labels and not outputs:
@@ -135,16 +147,15 @@ class OwnData:
         if self.masks:
             return Masks(MasksConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder)))
         if self.table:
-            return Table(
-                TableConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder), table=self.table)
-            )
+            return Table(_table_config(self.folder, self.name, self.table, self.task, resolution))
         return Folder(
             FolderConfig(name=self.name, resolution=resolution, crop=1.0, root=str(self.folder), labels=self.labels)
         )
 
     def summary(self, transparent: Sequence[str] = ()) -> list[str]:
         """Lines that describe the pictures and the classes, with comments on transparent pictures."""
-        what = f"{len(self.classes)} {'labels' if self.table else 'classes'}" if self.labels else "without labels"
+        kind = ("numbers" if self.task == REGRESSION else "labels") if self.table else "classes"
+        what = f"{len(self.classes)} {kind}" if self.labels else "without labels"
         what = f"each has a mask of {what}" if self.masks else f"with boxes of {what}" if self.files else what
         lines = [f"Data {self.folder}: {_parts(self.layout)}, all of them readable; {what}."]
         comments = (*class_lines(self), *self.rare_lines(), *transparent)
@@ -176,7 +187,7 @@ class OwnData:
         return measure(splits.train, what=what)
 
 
-def read_own_data(path: Path) -> OwnData:
+def read_own_data(path: Path, task: str = "") -> OwnData:
     """Lists the pictures of a folder, or of a table with their labels (``data.datasets.table``).
 
     Pictures that lie in a folder without class folders have no labels. COCO's JSON files hold boxes
@@ -184,10 +195,20 @@ def read_own_data(path: Path) -> OwnData:
     (``data.datasets.masks``).
 
     Raises:
+        AgreementError: such data do not have what the task needs.
         DataError: the folder is missing, has no pictures, or has only one class; the file is no table of pictures.
     """
+    found = _read(path, task)
+    fits = {REGRESSION: found.table or not found.labels, EMBEDDING: found.kind == "folder"}
+    if not fits.get(task, True):
+        wanted = "a .csv file with numbers, or arrays" if task == REGRESSION else "a folder with one folder per class"
+        raise AgreementError(f"--data {path} is read as data.kind {found.kind}, and --task {task} needs {wanted}")
+    return found
+
+
+def _read(path: Path, task: str) -> OwnData:
     if path.suffix.lower() == ".csv":
-        return _read_table(path)
+        return _read_table(path, task)
     is_file = path.suffix.lower() == ".json"
     folder = path.parent if is_file else path
     name = named(folder)
@@ -199,7 +220,7 @@ def read_own_data(path: Path) -> OwnData:
         return OwnData(folder, name, masks.layout(), columns=masks.classes() or (), masks=True)
     labels = not (folder.expanduser().is_dir() and is_flat(folder.expanduser()))
     config = FolderConfig(name=name, resolution=32, root=str(folder), labels=labels)
-    return OwnData(folder, name, Folder(config).layout(), labels)
+    return OwnData(folder, name, Folder(config).layout(), labels, task=task)
 
 
 def _coco_config(folder: Path, name: str, files: Mapping[str, str], resolution: int) -> CocoConfig:
@@ -227,10 +248,24 @@ def _anchored(count: int) -> str:
     return next(iter(ANCHORED))
 
 
-def _read_table(path: Path) -> OwnData:
+def _read_table(path: Path, task: str) -> OwnData:
     folder, name = path.parent, named(path.parent)
-    table = Table(TableConfig(name=name, resolution=32, root=str(folder), table=path.name))
-    return OwnData(folder, name, table.layout(), table=path.name, columns=table.classes() or ())
+    table = Table(_table_config(folder, name, path.name, task, 32))
+    return OwnData(folder, name, table.layout(), table=path.name, columns=table.classes() or (), task=task)
+
+
+def _table_config(folder: Path, name: str, table: str, task: str, resolution: int) -> TableConfig:
+    return TableConfig(
+        name=name, resolution=resolution, crop=1.0, root=str(folder), table=table, task=task or MULTILABEL
+    )
+
+
+def no_rows(source: str, returned: Sequence[str], task: str) -> str:
+    """The message for a network that does not return the one row that a task needs."""
+    return (
+        f"the network {source} returns {', '.join(returned)}, and --task {task} needs one row of numbers [n, k]: name "
+        f"the output that is the row (inspect: --output), or leave --task out"
+    )
 
 
 def named(path: Path, otherwise: str = "pictures") -> str:
@@ -338,7 +373,7 @@ def data_lines(
         without = "none: the original network teaches alone, and accuracy is agreement with it"
         rows.insert(2, ("labels", False, without))
     if own.task:
-        rows.insert(2, ("task", own.task, "how near a SubNet's outputs are to the original network's"))
+        rows.insert(2, ("task", own.task, TASKS[own.task]))
     if len(own.layout.parts) < 3:
         missing = "training, validation, test: drawn by the seed, equal files in one part"
         if "val" not in own.layout.parts:
@@ -356,6 +391,8 @@ def class_lines(own: OwnData) -> list[str]:
     if not classes:
         return ["# The pictures have no labels: what the network's outputs mean is not looked at."]
     order = "outputs are the folders' names in sorted order"
+    if own.task == EMBEDDING:
+        order = "outputs are vectors; the folders are classes, whose pictures should be neighbours"
     if own.columns:
         order = "map has the classes of the masks" if own.masks else "outputs are the table's columns in their order"
         order = "boxes have the categories in the order of their ids" if own.files else order

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from autotailor.agreement import AgreementError, mismatch
-from autotailor.commands.inspect.own_data import line, named, numbered, quoted
+from autotailor.commands.inspect.own_data import line, named, no_rows, numbered, quoted
 from autotailor.data.datasets.arrays import LAYOUTS, Arrays, ArraysConfig
 from autotailor.data.datasets.series import Series, SeriesConfig, holds_recordings
+from autotailor.data.labels import CLASSIFICATION, EMBEDDING, REGRESSION
 
 if TYPE_CHECKING:
     from autotailor.data.preparation import Signal
@@ -93,16 +94,19 @@ class OwnSignals:
                 f"the network {source} takes {list(shape)}, the signals in {self.root} have the shape {list(file)}: "
                 f"cut them to the network's length, or export the network for theirs"
             )
-        if own.labels and outputs != len(own.classes):
+        if not outputs and self.task:
+            raise AgreementError(no_rows(source, returned, self.task))
+        if own.labels and outputs != len(own.classes) and self.task != EMBEDDING:
             raise AgreementError(mismatch(source, outputs, str(self.root), own.classes))
-        return replace(own, layout=fits[0], task="" if outputs else "outputs")
+        return replace(own, layout=fits[0], task=self.task or ("" if outputs else "outputs"))
 
     def verify(self) -> None:
         """The signals were verified when they were read."""
 
     def summary(self, transparent: Sequence[str] = ()) -> list[str]:
         """Lines that describe the signals and the classes."""
-        what = f"{len(self.classes)} classes ({', '.join(self.classes[:12])})" if self.labels else "without labels"
+        kind = "numbers" if self.task == REGRESSION else "classes"
+        what = f"{len(self.classes)} {kind} ({', '.join(self.classes[:12])})" if self.labels else "without labels"
         return [f"Data {self.root}: {self._parts} signals, each {list(self.signal.file)} finite numbers; {what}."]
 
     @property
@@ -114,7 +118,7 @@ class OwnSignals:
         """The data section, as YAML with comments."""
         origin = "with which the network was trained; []: that of the training signals"
         return [
-            *(numbered("# The network's outputs are the labels in their order:", self.classes) if self.labels else []),
+            *(numbered(self._title, self.classes) if self.labels else []),
             f"# {self._parts} signals.",
             "data:",
             line("name", quoted(self.name)),
@@ -127,6 +131,12 @@ class OwnSignals:
             line("shift", 0, "training signals are moved along their length by up to so many numbers to either side"),
             line("noise", 0.0, "standard deviation of what is added to training signals, in units of std"),
         ]
+
+    @property
+    def _title(self) -> str:
+        if self.task == EMBEDDING:
+            return "# The network's outputs are vectors; the signals' classes judge whose neighbours they are:"
+        return "# The network's outputs are the labels in their order:"
 
     def _cut_lines(self) -> list[str]:
         """What makes signals of arrays or of recordings."""
@@ -149,7 +159,9 @@ def is_signals(path: Path) -> bool:
     return False
 
 
-def read_own_signals(path: Path, mean: Sequence[float] | None, std: Sequence[float] | None) -> OwnSignals:
+def read_own_signals(
+    path: Path, mean: Sequence[float] | None, std: Sequence[float] | None, task: str = ""
+) -> OwnSignals:
     """The signals of arrays or recordings; those without labels have none. Recordings wait for a window's length.
 
     Raises:
@@ -160,15 +172,15 @@ def read_own_signals(path: Path, mean: Sequence[float] | None, std: Sequence[flo
 
     def opened(labels: bool) -> Arrays:
         if is_arrays:
-            return Arrays(ArraysConfig(name=name, root=str(path), labels=labels))
-        return Series(SeriesConfig(name=name, root=str(path), labels=labels))
+            return Arrays(ArraysConfig(name=name, root=str(path), labels=labels, task=task or CLASSIFICATION))
+        return Series(SeriesConfig(name=name, root=str(path), labels=labels, task=task or CLASSIFICATION))
 
     data = opened(True)
     if not data.has_labels:
         data = opened(False)
     if is_arrays:
         _loaded(data)
-    return OwnSignals(path, name, data, tuple(mean or ()), tuple(std or ()))
+    return OwnSignals(path, name, data, tuple(mean or ()), tuple(std or ()), task=task)
 
 
 @cache

@@ -37,28 +37,29 @@ MOSTLY_ELASTIC = 0.8
 LISTED = 5  # operators without variables
 
 
-def print_inspection(net: SuperNet, proposed: bool, console: Console | None = None) -> None:
+def print_inspection(net: SuperNet, proposed: bool, console: Console | None = None, task: str = "") -> None:
     """Prints all findings of the compiler.
 
     Args:
         net: the compiled network.
         proposed: whether its space was proposed rather than configured.
         console: where to print; standard output when None.
+        task: of a network whose outputs are no classes; "" where it is not known to be one.
     """
     console = console or terminal()
     if not console.is_terminal or console.width > WIDTH:
         console = terminal(file=console.file, width=WIDTH)
     macs = net.macs()
     shape = _times(net.input_shape[1:])
-    console.print(f"[bold]{printable(net.name)}[/]   {shape} in, {_returned(net)} out", highlight=False)
-    if not net.num_classes:
+    console.print(f"[bold]{printable(net.name)}[/]   {shape} in, {_returned(net, task)} out", highlight=False)
+    if not net.num_classes and not task:
         console.print(
             f"It {no_classes(net.graph.outputs)}. `data.task: outputs` measures how near a SubNet's outputs are to its "
             "own, on pictures without labels (`data.labels: false`).",
             markup=False,
             highlight=False,
         )
-    if net.head.activation:
+    if net.head.activation and not task:
         console.print(
             f"The network ends in {net.head.activation}: training uses the logits before it, exports include it."
         )
@@ -89,9 +90,9 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
         console.print(note, highlight=False)
 
 
-def _returned(net: SuperNet) -> str:
+def _returned(net: SuperNet, task: str) -> str:
     """What a network returns, in words."""
-    if net.num_classes:
+    if net.num_classes and not task:
         return f"{net.num_classes} classes"
     shapes = [f"{name} {_times(shape[1:])}" for name, shape in zip(net.graph.outputs, net.output_shapes, strict=True)]
     return printable(", ".join(shapes))

@@ -129,13 +129,13 @@ def open_for_search(folder: Path, *, is_trained: bool = False) -> Run:
     Raises:
         RunError: one is missing, or was made from another one than the one that is there now.
     """
-    from autotailor.data.labels import has_labels
+    from autotailor.data.labels import labels_suffice
     from autotailor.runs import Run
     from autotailor.runs.folder import OF_POOL, open_folder
 
     needed = (*READ, *(OF_POOL if is_trained else ()))
     opened = Run(open_folder(folder, needed))
-    if has_labels(opened.configuration["data"]):
+    if labels_suffice(opened.configuration["data"]):
         return opened
     return Run(open_folder(folder, (*needed, *READ_WITHOUT_LABELS)))
 

@@ -7,7 +7,8 @@
     groups_train, groups    what signals have in common, such as a person, where known: one group stays in one part
 
 Signals are ``[n, channels, length]``, ``[n, channels, height, width]``, or ``[n, length]`` of one channel; with
-``layout: last`` the channels stand last. Labels are numbers of classes from 0 on, or names.
+``layout: last`` the channels stand last. Labels are numbers of classes from 0 on, or names; where the task is
+``regression``, they are finite numbers ``[n]`` or ``[n, k]``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import psutil
 from autotailor.data.errors import DataError
 from autotailor.data.files.contents import digest, read_contents, verdict_on
 from autotailor.data.fractions import Fractions
-from autotailor.data.labels import CLASSIFICATION, UNKNOWN
+from autotailor.data.labels import CLASSIFICATION, UNKNOWN, has_numbers, name_numbers, scaled
 from autotailor.data.pictures import parts as parting
 from autotailor.data.pictures.parts import NAMES
 from autotailor.data.registry import Dataset, register
@@ -82,7 +83,7 @@ class Part:
     """One part of the data as it was given: array, labels (``UNKNOWN`` where there are none) and groups."""
 
     values: Array
-    labels: npt.NDArray[np.int64]
+    labels: Array
     groups: npt.NDArray[np.int64]
 
 
@@ -119,7 +120,7 @@ class Arrays(Dataset):
         return ""
 
     def classes(self) -> tuple[str, ...] | None:
-        """Names of labels that are names; the numbers from 0 to the largest where labels are numbers."""
+        """Names of labels that are names; numbers from 0 to the largest where they are classes; ``y`` or ``y0`` ..."""
         return self._known[0] if self._config.labels else None
 
     def fingerprint(self) -> str:
@@ -148,7 +149,8 @@ class Arrays(Dataset):
         train, *held = (Signals(part.values, positions, last, mean, std) for part, positions in chosen)
         labels, *known = (part.labels[positions] for part, positions in chosen)
         groups = [part.groups[positions] for part, positions in chosen[1:]]
-        sets = [SignalSet(*each, config.task) for each in zip(held, known, groups, strict=True)]
+        task = scaled(config.task, labels) if config.labels else config.task
+        sets = [SignalSet(*each, task) for each in zip(held, known, groups, strict=True)]
         return DataSplits(
             name=config.name,
             num_classes=len(self.classes() or ()),
@@ -164,7 +166,9 @@ class Arrays(Dataset):
 
     def _divided(self, parts: Mapping[str, Part]) -> Iterable[tuple[str, npt.NDArray[np.int64]]]:
         """Part and positions of training, validation and test; a group with signals of several classes stays whole."""
-        alone = all(len(np.unique(part.groups)) == len(part.groups) for part in parts.values())
+        alone = all(
+            part.labels.ndim == 1 and len(np.unique(part.groups)) == len(part.groups) for part in parts.values()
+        )
         known = {
             name: parting.Part(
                 (part.labels if alone else np.full(len(part.labels), UNKNOWN)).tolist(),
@@ -207,13 +211,14 @@ class Arrays(Dataset):
             )
 
     @cached_property
-    def _known(self) -> tuple[tuple[str, ...], Mapping[str, npt.NDArray[np.int64]]]:
+    def _known(self) -> tuple[tuple[str, ...], Mapping[str, Array]]:
         """Names of the classes, and the labels of each array of labels as their numbers."""
-        given = {
-            name: np.asarray(array).reshape(-1) for name, array in self._arrays.items() if name.partition("_")[0] == "y"
-        }
-        if not given:
+        whole = {name: np.asarray(array) for name, array in self._arrays.items() if name.partition("_")[0] == "y"}
+        if not whole:
             raise self._refusal("it has no labels y_train or y; add them, or set data.labels to false")
+        if has_numbers(self._config.task):
+            return self._numbers(whole)
+        given = {name: array.reshape(-1) for name, array in whole.items()}
         if all(array.dtype.kind in "US" for array in given.values()):
             names = sorted({str(each) for array in given.values() for each in np.unique(array)})
             numbers = {name: np.searchsorted(names, array.astype(str)) for name, array in given.items()}
@@ -221,10 +226,28 @@ class Arrays(Dataset):
         for name, array in given.items():
             if array.dtype.kind not in "iub" or array.min(initial=0) < 0:
                 raise self._refusal(
-                    f"labels {name} are {array.dtype}; give the number of each class from 0 on, or its name"
+                    f"labels {name} are {array.dtype}; give the number of each class from 0 on, or its name; "
+                    f"numbers that are no classes want data.task regression"
                 )
         last = max(int(array.max(initial=0)) for array in given.values())
         return tuple(map(str, range(last + 1))), {name: array.astype(np.int64) for name, array in given.items()}
+
+    def _numbers(self, given: Mapping[str, Array]) -> tuple[tuple[str, ...], Mapping[str, Array]]:
+        """The same for labels that are numbers: float32 ``[n, k]``."""
+        for name, array in given.items():
+            if array.dtype.kind not in "iuf" or array.ndim not in (1, 2):
+                raise self._refusal(
+                    f"labels {name} are {array.dtype} {list(array.shape)}, and data.task is regression; give finite "
+                    f"numbers [n] or [n, k] (recordings in folders have classes: cut them into arrays)"
+                )
+            if len(bad := np.argwhere(~np.isfinite(array))):
+                row, *column = bad[0].tolist()
+                place = f"row {row}" + (f", column {column[0]}" if column else "")
+                raise self._refusal(f"{place} of {name} is {array[tuple(bad[0])]}; leave it out, or correct it")
+        found = {name: array.reshape(len(array), -1).astype(np.float32) for name, array in given.items()}
+        if len(sizes := {array.shape[1] for array in found.values()}) > 1:
+            raise self._refusal(f"labels of its parts have {sorted(sizes)} columns; give each signal as many numbers")
+        return name_numbers(sizes.pop()), found
 
     def _parts(self) -> dict[str, Part]:
         """The parts that there are: ``train``, and ``val`` and ``test`` where the user divided the signals."""
@@ -251,7 +274,7 @@ class Arrays(Dataset):
                 f"[n, channels, height, width] or [n, length]"
             )
         count = len(values)
-        labels = np.full(count, UNKNOWN, dtype=np.int64)
+        labels: Array = np.full(count, UNKNOWN, dtype=np.int64)
         if self._config.labels:
             if f"y{end}" not in self._known[1]:
                 raise self._refusal(f"y{end} is missing beside x{end}; add it, or set data.labels to false")

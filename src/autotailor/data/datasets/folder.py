@@ -80,6 +80,8 @@ class Files:
 class Folder(Dataset):
     """A dataset of pictures on disk."""
 
+    _label: type[np.generic] = np.int64
+
     def __init__(self, config: FolderConfig) -> None:
         self._config = config
 
@@ -126,7 +128,7 @@ class Folder(Dataset):
         for (part, listing), positions in zip(layout.parts.items(), layout.positions().values(), strict=True):
             own = [contents[i] for i in positions]
             files = Files(listing.files(), self._config.background, own)
-            parts[part] = Opened(files, np.array(labels[part], dtype=np.int64), own)
+            parts[part] = Opened(files, np.array(labels[part], dtype=self._label), own)
         return parts
 
     def _examine(self, layout: Layout) -> list[Content]:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from autotailor.code import factory_content
 from autotailor.data.errors import DataError
-from autotailor.data.labels import UNKNOWN
+from autotailor.data.labels import UNKNOWN, has_numbers
 from autotailor.data.pictures.parts import NAMES, DividedConfig
 from autotailor.data.progress import progress
 from autotailor.data.registry import Dataset, register
@@ -63,12 +63,14 @@ class Items:
         place: the part, for messages.
         items: the user's dataset.
         labelled: whether items are pairs of an image and a label; otherwise a label may be missing.
+        numbers: whether a label is one number or more of a regression; otherwise it is the number of a class.
     """
 
     place: str
     items: Any
     labelled: bool
     background: str = "white"
+    numbers: bool = False
 
     def __len__(self) -> int:
         return len(self.items)
@@ -77,8 +79,8 @@ class Items:
         """The picture of an item: RGB and upright."""
         return self.read(index)[0]
 
-    def read(self, index: int) -> tuple[Any, int]:
-        """The picture of an item, and its label; ``UNKNOWN`` where labels are not read.
+    def read(self, index: int) -> tuple[Any, Any]:
+        """The picture of an item, and its label, of a regression ``[k]``; ``UNKNOWN`` where labels are not read.
 
         Raises:
             DataError: the item cannot be read, or is no picture with a label.
@@ -97,22 +99,27 @@ class Items:
             )
         image, label = (item[0], item[1]) if self.labelled else (item[0] if _is_pair(item) else item, UNKNOWN)
         try:
-            return to_picture(image, self.background), _label(label)
+            return to_picture(image, self.background), self._label(label)
         except DataError as error:
             raise DataError(f"{where}: {error}") from error
 
-    def labels(self) -> IntArray:
+    def _label(self, label: Any) -> Any:
+        return _numbers(label) if self.numbers and self.labelled else _label(label)
+
+    def labels(self) -> npt.NDArray[Any]:
         """The labels of all items: those that the dataset lists, else those of the items, each of which is read."""
         if not self.labelled:
             return np.full(len(self), UNKNOWN, dtype=np.int64)
-        if (listed := listed_labels(self.items)) is not None:
+        if not self.numbers and (listed := listed_labels(self.items)) is not None:
             return listed
         with progress(f"reading the labels of {self.place}", len(self)) as advance:
             found = []
             for index in range(len(self)):
                 found.append(self.read(index)[1])
                 advance()
-        return np.array(found, dtype=np.int64)
+        if len(sizes := {np.size(label) for label in found}) > 1:
+            raise DataError(f"{self.place}: labels of its items have {sorted(sizes)} numbers; give all as many")
+        return np.array(found, dtype=np.float32 if self.numbers else np.int64)
 
     def sample(self) -> str:
         """Digest of the number of items, of listed labels, and of ``SAMPLE`` items.
@@ -121,7 +128,7 @@ class Items:
             DataError: an item cannot be read, differs when it is read again, or has another label than the listed one.
         """
         digest = hashlib.sha256(str(len(self)).encode())
-        listed = listed_labels(self.items) if self.labelled else None
+        listed = listed_labels(self.items) if self.labelled and not self.numbers else None
         if listed is not None:
             digest.update(listed.tobytes())
         for index in np.unique(np.linspace(0, len(self) - 1, SAMPLE).astype(np.int64)).tolist():
@@ -189,15 +196,17 @@ class Source(Dataset):
             name: Opened(items, items.labels(), [f"{name} {i}" for i in range(len(items))])
             for name, items in self._parts().items()
         }
-        classes = self.classes() or tuple(map(str, range(max(part.labels.max() for part in parts.values()) + 1)))
+        labels = [part.labels for part in parts.values()]
+        count = labels[0].shape[1] if labels[0].ndim == 2 else max(each.max() for each in labels) + 1
+        classes = self.classes() or tuple(map(str, range(count)))
         return divided(self._config, classes, parts)
 
     def _parts(self) -> dict[str, Items]:
         config = self._config
         made = _made(config.source, json.dumps(config.arguments, sort_keys=True), config.name)
+        how = config.labels, config.background, has_numbers(config.task)
         return {
-            part: Items(f"data {config.name}: {part} of {config.source}", items, config.labels, config.background)
-            for part, items in made.items()
+            part: Items(f"data {config.name}: {part} of {config.source}", items, *how) for part, items in made.items()
         }
 
 
@@ -280,6 +289,18 @@ def _label(label: Any) -> int:
     if value.size != 1 or not np.issubdtype(value.dtype, np.integer):
         raise DataError(f"its label is {label!r}; return the number of its class, from 0 on")
     return int(value.reshape(()))
+
+
+def _numbers(label: Any) -> npt.NDArray[np.float32]:
+    """A label as numbers ``[k]``.
+
+    Raises:
+        DataError: the label is something else, or a number is not finite.
+    """
+    value = np.asarray(label)
+    if value.dtype.kind not in "iuf" or value.ndim > 1 or not value.size or not np.isfinite(value).all():
+        raise DataError(f"its label is {label!r}; return one finite number or a row of them (data.task is regression)")
+    return value.astype(np.float32).reshape(-1)
 
 
 @register("source")

@@ -1,10 +1,11 @@
 """Pictures whose labels stand in a table: one row for each picture, one column for each label, in a CSV file.
 
-    file,part,sky,water,people
-    trip/0001.jpg,train,1,0,1
-    trip/0002.jpg,train,0,0,0
+    file,part,sky,water,people          file,age
+    trip/0001.jpg,train,1,0,1           faces/0001.jpg,31.5
+    trip/0002.jpg,train,0,0,0           faces/0002.jpg,4
 
-The column ``part`` may be left out; parts that are missing are drawn by the seed, as for folders of pictures.
+Labels are 0 or 1, and numbers where the task is ``regression``. The column ``part`` may be left out; parts that are
+missing are drawn by the seed, as for folders of pictures.
 """
 
 from __future__ import annotations
@@ -16,23 +17,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from autotailor.artifacts import open_regular
 from autotailor.data.datasets.folder import Folder, FolderConfig
 from autotailor.data.errors import DataError
 from autotailor.data.examination import listed
 from autotailor.data.files.contents import MOST_BYTES
-from autotailor.data.labels import UNKNOWN
+from autotailor.data.labels import UNKNOWN, has_numbers
 from autotailor.data.pictures.layout import Layout
 from autotailor.data.pictures.listing import Listing
 from autotailor.data.pictures.parts import NAMES
 from autotailor.data.registry import Dataset, register
+from autotailor.values import is_finite
 
 if TYPE_CHECKING:
     from autotailor.data.splits import DataSplits
 
 FILE, PART = "file", "part"
-Row = tuple[str, tuple[int, ...]]
-"""The path of a picture, and 0 or 1 for each label."""
+Row = tuple[str, tuple[float, ...]]
+"""The path of a picture, and 0, 1 or a number for each label."""
 
 
 class TableConfig(FolderConfig):
@@ -41,7 +45,7 @@ class TableConfig(FolderConfig):
     Attributes:
         root: folder from which the table names its pictures.
         table: the CSV file, from ``root`` on, with the columns ``file``, perhaps ``part`` (train, val or test), and one
-            column of 0 and 1 for each label.
+            column of 0 and 1, or of numbers, for each label.
     """
 
     table: str = "labels.csv"
@@ -53,7 +57,8 @@ class Table(Folder):
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
         self._table, self._root = Path(config.root).expanduser() / config.table, Path(config.root).expanduser()
-        self._name = config.name
+        self._name, self._numbers = config.name, has_numbers(config.task)
+        self._label = np.float32 if self._numbers else np.int64
 
     def layout(self) -> Layout:
         """Lists the pictures of the table by part, anew at each call; labels are left out."""
@@ -100,10 +105,11 @@ class Table(Folder):
             with open_regular(self._table, MOST_BYTES) as stream:
                 lines = csv.DictReader(io.StringIO(stream.read().decode("utf-8-sig")), strict=True)
                 names = tuple(name for name in lines.fieldnames or () if name not in (FILE, PART))
-                if FILE not in (lines.fieldnames or ()) or len(names) < 2 or len(set(names)) < len(names):
+                least = 1 if self._numbers else 2
+                if FILE not in (lines.fieldnames or ()) or len(names) < least or len(set(names)) < len(names):
                     raise DataError(
                         f"{where} has the columns {list(lines.fieldnames or ())}; expected {FILE}, perhaps {PART}, and "
-                        f"at least two labels of different names"
+                        f"at least {'a column of numbers' if self._numbers else 'two labels of different names'}"
                     )
                 parts: dict[str, list[Row]] = {}
                 for line in lines:
@@ -133,14 +139,19 @@ class Table(Folder):
 
     def _row(self, line: Mapping[str, Any], names: Sequence[str], number: int) -> Row:
         """The picture and the labels of a line."""
-        said = [str(line[name]).strip() for name in names]
-        if None in line or not line[FILE] or not set(said) <= {"0", "1"}:
-            wrong = next((name for name, value in zip(names, said, strict=True) if value not in ("0", "1")), FILE)
+        said = {name: str(line[name]).strip() for name in names}
+        wrong = [name for name, value in said.items() if not self._is_label(value)]
+        if None in line or not line[FILE] or wrong:
+            label, hint = ("a finite number", "") if self._numbers else ("0 or 1", "; numbers want the task regression")
+            column = (*wrong, FILE)[0]
             raise DataError(
-                f"data {self._name}: line {number} of {self._table} has {line.get(wrong)!r} in column {wrong}; "
-                f"expected the path of a picture and 0 or 1 for each label, as many as there are columns"
+                f"data {self._name}: line {number} of {self._table} has {line.get(column)!r} in column {column}; "
+                f"expected the path of a picture and {label} for each label, as many as there are columns{hint}"
             )
-        return str(line[FILE]), tuple(map(int, said))
+        return str(line[FILE]), tuple(map(float if self._numbers else int, said.values()))
+
+    def _is_label(self, value: str) -> bool:
+        return is_finite(value) if self._numbers else value in ("0", "1")
 
     def _check(self, where: str, parts: Mapping[str, Sequence[Row]]) -> None:
         """Refuses a table without training pictures, and one that names a picture twice."""

@@ -80,13 +80,11 @@ class SignalSet(EvaluationSet):
 
     Args:
         signals: normalised.
-        labels, groups: ``[n]``.
+        labels, groups: ``[n]``; labels ``[n, k]`` where they are numbers.
         task: of the labels.
     """
 
-    def __init__(
-        self, signals: Signals, labels: npt.NDArray[np.int64], groups: npt.NDArray[np.int64], task: str
-    ) -> None:
+    def __init__(self, signals: Signals, labels: Array, groups: npt.NDArray[np.int64], task: str) -> None:
         self._signals, self.labels, self.groups, self.task = signals, labels, groups, task
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
@@ -102,13 +100,13 @@ class SignalStream(TrainStream):
 
     Args:
         signals: normalised.
-        labels: ``[n]``.
+        labels: ``[n]``, or ``[n, k]``.
         seed: of order and changes.
         shift: most numbers by which a signal is moved to either side.
         noise: standard deviation of what is added to normalised signals.
     """
 
-    def __init__(self, signals: Signals, labels: npt.NDArray[np.int64], seed: int, shift: int, noise: float) -> None:
+    def __init__(self, signals: Signals, labels: Array, seed: int, shift: int, noise: float) -> None:
         self._signals, self._labels, self._seed, self._shift, self._noise = signals, labels, seed, shift, noise
 
     def __len__(self) -> int:

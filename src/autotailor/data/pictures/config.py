@@ -28,7 +28,7 @@ class PictureConfig(Section, of="data", error=DataError):
         labels: whether the pictures have labels. Without them the original network teaches alone, and accuracy is
             agreement with it.
         task: what is right (``autotailor.task.tasks``), ``classification``, ``multilabel``, ``segmentation``,
-            ``detection`` or ``outputs``.
+            ``detection``, ``regression`` (numbers), ``embedding`` (vectors) or ``outputs``.
         seed: of order, augmentation and the division into training, validation and test.
         mean: subtracted from pixels between 0 and 1, for each channel. It is the mean that the network was trained
             with.

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import Dataset as TorchDataset
 
 from autotailor.data.augmentation.policy import Policy
-from autotailor.data.labels import UNKNOWN
+from autotailor.data.labels import UNKNOWN, scaled
 from autotailor.data.pictures.cache import GIB, identity, keep, remembered
 from autotailor.data.pictures.config import PictureConfig
 from autotailor.data.pictures.reduced import Reduced
@@ -330,6 +330,8 @@ def splits(
     if not config.labels:
         train, validation, test = (_without_labels(pictures) for pictures in (train, validation, test))
     validation, test = (replace(each, labels=_maps(config, each)) for each in (validation, test))
+    if config.labels:
+        config = replace(config, task=scaled(config.task, train.labels))
     return DataSplits(
         name=config.name,
         num_classes=num_classes if config.labels else 0,

@@ -37,7 +37,7 @@ from autotailor.finetuning.weight_sharing import teacher_of, train_shared
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
-from autotailor.task.registry import score_of
+from autotailor.task.registry import of, score_of
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ def train_jointly(
     device = resolve(config.accelerator)
     if config.compile:
         check_compiler(device, "finetune.compile")
-    teacher = Teacher.largest_of(net if config.teacher == LARGEST else original, device)
+    teacher = Teacher.largest_of(net if config.teacher == LARGEST else original, device, logits=of(data).logits)
     with deterministic(config.threads, device):
         teacher = teacher_of(teacher, data, config, device)
     calibrator = Calibrator(data, config.calibration)
@@ -158,7 +158,7 @@ def train_jointly(
 
     before = evaluated(net.module().to(device))
     begun = net.recalibrated(1.0)  # the statistics that came with the network are not those of trained weights
-    module = begun.module(logits=True).to(device)
+    module = begun.module(logits=of(data).logits).to(device)
     strategy = Listed(subnets, config.subnets)
     watch = watch_subnets(module, data, config, None, record, subnets)
     stream = LaterEpochs(augmented(data, config.augmentation, config.seed), FIRST_EPOCH)

@@ -377,7 +377,7 @@ class _Race:
         return choose_teacher(self._shared, self._original, self._data, self._config, self._device)
 
     def _modules(self, graphs: Sequence[Graph]) -> list[GraphModule]:
-        return [GraphModule(graph, logits=True).to(self._device) for graph in graphs]
+        return [GraphModule(graph, logits=of(self._data).logits).to(self._device) for graph in graphs]
 
     def _graphs_before(self, entrants: Sequence[SubNet]) -> list[Graph]:
         """The graphs that a round begins with: those of the last round, or sliced ones with calibrated statistics."""

@@ -19,7 +19,7 @@ from autotailor.finetuning.forgetting import has_forgotten, standing
 from autotailor.finetuning.polishing.config import ORIGINAL, PolishConfig
 from autotailor.finetuning.teacher import question
 from autotailor.ir.supernet import SuperNet
-from autotailor.task.registry import score_of
+from autotailor.task.registry import of, score_of
 
 logger = logging.getLogger(__name__)
 KEY = "polish.teacher"
@@ -44,11 +44,11 @@ def choose_teacher(
         return _named(data, config, device)
     original = original.sorted_as(net)
     if config.teacher == ORIGINAL:
-        return Teacher.largest_of(original, device)
-    largest = Teacher.largest_of(net, device, "the largest SubNet")
+        return Teacher.largest_of(original, device, logits=of(data).logits)
+    largest = Teacher.largest_of(net, device, "the largest SubNet", logits=of(data).logits)
     if config.teacher == LARGEST:
         return largest
-    known = Teacher.largest_of(original, device)
+    known = Teacher.largest_of(original, device, logits=of(data).logits)
     with deterministic(config.threads, device):
         now, before = (correctness(each.network, data.validation, each.resolution) for each in (largest, known))
     found = known if has_forgotten(before, now, data.validation.groups) else largest

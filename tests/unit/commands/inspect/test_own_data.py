@@ -395,3 +395,24 @@ def test_boxes_are_recognised_and_their_decoder_is_proposed_by_the_outputs_shape
         "autotailor.task.decoders.yolo:yolo",
         0,
     )
+
+
+def test_a_task_that_the_data_do_not_say_is_written_and_needs_data_of_its_kind(tmp_path: Path) -> None:
+    table = tmp_path / "faces" / "labels.csv"
+    for name in ("old", "young"):
+        (tmp_path / "faces" / name).mkdir(parents=True)
+        for i in range(10):
+            Image.fromarray(np.full((24, 24, 3), 20 * i + len(name), np.uint8)).save(table.parent / name / f"{i}.png")
+    table.write_text("file,age\n" + "".join(f"old/{i}.png,{i / 3}\n" for i in range(10)))
+    own = read_own_data(table, "regression").for_network("mine.onnx", 1, ("y",), ((1, 1),))
+    lines = data_lines(own, Preprocessing((0.5,) * 3, (0.25,) * 3, "given"), own.statistics(32, "sizes"), 32)
+    assert yaml.safe_load("\n".join(lines))["data"]["task"] == "regression"
+    assert own.summary()[0].endswith("10 pictures, all of them readable; 1 numbers.")
+    own = read_own_data(table.parent, "embedding").for_network("mine.onnx", 16, ("v",), ((1, 16),))
+    assert class_lines(own)[0] == (
+        "# The network's outputs are vectors; the folders are classes, whose pictures should be neighbours:"
+    )
+    with pytest.raises(AgreementError, match=r"is read as data\.kind folder, and --task regression needs a \.csv file"):
+        read_own_data(table.parent, "regression")
+    with pytest.raises(AgreementError, match=r"kind masks, and --task embedding needs a folder"):
+        read_own_data(masked.write_notes(tmp_path / "notes", 12), "embedding")

@@ -75,3 +75,19 @@ def test_recordings_are_cut_to_the_networks_length(tmp_path: Path) -> None:
     assert "signals, each [6, 20] finite numbers; 2 classes (down, up)" in own.summary()[0]
     with pytest.raises(AgreementError, match=r"takes \[1, 3, 1, 20\], the signals .* have the shape \[6, 20\]"):
         own.for_network("mine.onnx", 2, ["y"], [(1, 3, 1, 20)])
+
+
+def test_numbers_and_vectors_are_what_the_task_says(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 6, 20)).astype(np.float32)
+    np.savez(tmp_path / "a.npz", x=x, y=x.mean((1, 2)))
+    own = read_own_signals(tmp_path / "a.npz", None, None, "regression").for_network("n.onnx", 1, ["y"], [IMAGE])
+    assert section(own)["task"] == "regression"
+    assert "1 numbers (y)" in own.summary()[0]
+    with pytest.raises(AgreementError, match="has 2 outputs"):
+        own.for_network("n.onnx", 2, ["y"], [IMAGE])
+    np.savez(tmp_path / "b.npz", x=x, y=np.arange(60) % 3)
+    own = read_own_signals(tmp_path / "b.npz", None, None, "embedding").for_network("n.onnx", 16, ["v"], [IMAGE])
+    assert section(own)["task"] == "embedding"
+    assert "# The network's outputs are vectors; the signals' classes judge whose neighbours they are:" in own.lines()
+    with pytest.raises(AgreementError, match=r"returns a, b, and --task embedding needs one row of numbers \[n, k\]"):
+        own.for_network("n.onnx", 0, ["a", "b"], [IMAGE])

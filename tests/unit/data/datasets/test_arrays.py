@@ -146,3 +146,42 @@ def test_signals_without_labels_have_none(tmp_path: Path) -> None:
     splits = load(written(tmp_path / "a.npz", x=signals(80)["x"]), labels=False)
     assert not splits.labelled
     assert set(splits.validation.labels.tolist()) == {-1}
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,)], ids=str)
+def test_numbers_are_labels_of_a_regression(shape: tuple[int, ...], tmp_path: Path) -> None:
+    x = signals(60)["x"]
+    y = np.multiply.outer(x.mean((1, 2)), np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape))
+    splits = load(written(tmp_path / "a.npz", x=x, y=y), task="regression")
+    count = max(1, *shape) if shape else 1
+    assert splits.classes == (("y",) if count == 1 else ("y0", "y1", "y2"))
+    batch, labels = next(splits.train.batches(0, 48))
+    assert (labels.dtype, labels.shape) == (torch.float32, (48, count))
+    plain = batch * torch.tensor(splits.std)[:, None, None] + torch.tensor(splits.mean)[:, None, None]
+    torch.testing.assert_close(labels[:, 0], plain.mean((1, 2, 3)), atol=1e-4, rtol=1e-4)
+    assert splits.validation.task == splits.test.task != "regression"
+
+
+@pytest.mark.parametrize(
+    ("y", "says"),
+    [
+        (
+            np.array(["a", "b"])[np.arange(60) % 2],
+            r"labels y are <U1 \[60\], and data\.task is regression; give finite",
+        ),
+        (np.where(np.arange(60) == 7, np.nan, 1.0), "row 7 of y is nan; leave it out"),
+        (np.where(np.arange(120).reshape(60, 2) == 11, np.inf, 1.0), "row 5, column 1 of y is inf"),
+        (np.zeros((60, 2, 2)), r"labels y are float64 \[60, 2, 2\]"),
+    ],
+    ids=["text", "nan", "inf", "map"],
+)
+def test_labels_that_are_no_finite_numbers_are_named(y: Any, says: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=says):
+        load(written(tmp_path / "a.npz", x=signals(60)["x"], y=y), task="regression")
+
+
+def test_numbers_without_their_task_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"labels y are float64; .* numbers that are no classes want data\.task regression"
+    ):
+        load(written(tmp_path / "a.npz", x=signals(60)["x"], y=np.arange(60) / 7))

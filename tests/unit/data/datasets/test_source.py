@@ -237,3 +237,36 @@ def test_grey_and_transparent_items_become_rgb(module) -> None:  # type: ignore[
     assert torch.equal(read(splits), torch.ones(2, 3, 16, 16))  # what is transparent is white
     first = splits.train.pictures.open(0)  # type: ignore[attr-defined]
     assert np.asarray(first).tolist() == np.full((8, 8, 3), 100).tolist()
+
+
+NUMBERS = """
+class Angles(Squares):
+    def __getitem__(self, index):
+        return Image.fromarray(self.pixels(index)), %s
+
+def make():
+    return Angles()
+"""
+
+
+def test_items_with_numbers_are_targets_of_a_regression(module) -> None:  # type: ignore[no-untyped-def]
+    splits = data.load(module(NUMBERS % "(index / 10, np.float32(-index))", task="regression"))
+    assert (splits.num_classes, splits.image()) == (2, (3, 16, 16))
+    found = np.concatenate([splits.validation.labels, splits.test.labels])
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found[:, 0] * -10, found[:, 1], rtol=1e-6)
+    assert data.load(module(NUMBERS % "index / 10", task="regression")).num_classes == 1
+
+
+@pytest.mark.parametrize(
+    ("label", "says"),
+    [
+        ("'far'", "item 0: its label is 'far'; return one finite number or a row of them"),
+        ("float('nan') if index == 29 else 1.0", "item 29: its label is nan; return one finite number"),
+        ("[1.0] * (1 + index // 20)", r"labels of its items have \[1, 2\] numbers; give all as many"),
+    ],
+    ids=["text", "nan", "lengths"],
+)
+def test_items_without_finite_numbers_are_named(module, label: str, says: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(data.DataError, match=says):
+        data.load(module(NUMBERS % label, task="regression"))

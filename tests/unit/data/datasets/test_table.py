@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image
 
 import picture_files
-from autotailor import data
+from autotailor import data, task
 from autotailor.data import DataError
 
 LABELS = ("sky", "water", "people")
@@ -115,3 +116,68 @@ def test_a_part_of_another_name_is_refused(tmp_path: Path) -> None:
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"labels\.csv cannot be read .*; name the table in data\.table"):
         data.check(section(tmp_path))
+
+
+def numbers(root: Path, rows: str = "", head: str = "file,age,height") -> dict[str, object]:
+    """Writes pictures with two numbers each; returns the section."""
+    root.mkdir(exist_ok=True)
+    lines = [head]
+    for i in range(24):
+        Image.fromarray(np.full((24, 24, 3), i, dtype=np.uint8)).save(root / f"{i}.png")
+        lines.append(f"{i}.png,{i / 2},-{i}e2")
+    (root / "labels.csv").write_text("\n".join(lines) + "\n" + rows, encoding="utf-8")
+    return picture_files.section(root, kind="table", task="regression", scale=[1.0, 1.0], flip=False)
+
+
+def test_numbers_come_with_their_pictures_and_the_task_knows_their_scale(tmp_path: Path) -> None:
+    splits = data.load(numbers(tmp_path))
+    assert (splits.classes, splits.num_classes, splits.validation.labels.dtype) == (("age", "height"), 2, np.float32)
+    images, rows = next(splits.train.batches(0, len(splits.train)))
+    grey = (255 * (images.mean((1, 2, 3)) * splits.std[0] + splits.mean[0])).numpy()
+    assert np.corrcoef(grey, rows[:, 0])[0, 1] > 0.99
+    name, _, told = splits.test.task.partition(" ")
+    means, spreads = json.loads(told)
+    assert name == "regression"
+    np.testing.assert_allclose(means, rows.double().mean(0), rtol=1e-6)
+    np.testing.assert_allclose(spreads, rows.double().std(0, correction=0), rtol=1e-6)
+    some = splits.validation.part(np.array([0]))
+    assert (some.labels.dtype, some.task) == (np.float32, splits.validation.task)
+    assert task.of(some).has_numbers
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ("77.png,old,1\n", r"line 26 of .*labels\.csv has 'old' in column age; expected the path .* a finite number"),
+        ("77.png,1,nan\n", r"line 26 of .*labels\.csv has 'nan' in column height"),
+        ("77.png,1,-inf\n", "has '-inf' in column height"),
+        ("77.png,1,\n", "has '' in column height"),
+        ("77.png,1\n", "has None in column height"),
+    ],
+)
+def test_what_is_no_finite_number_is_named_by_file_row_and_column(tmp_path: Path, rows: str, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        data.check(numbers(tmp_path, rows))
+
+
+def test_one_column_of_numbers_is_enough(tmp_path: Path) -> None:
+    section = numbers(tmp_path)
+    text = (tmp_path / "labels.csv").read_text()
+    (tmp_path / "labels.csv").write_text("\n".join(line.rpartition(",")[0] for line in text.splitlines()) + "\n")
+    assert data.classes(section) == ("age",)
+    assert data.load(section).test.labels.shape[1:] == (1,)
+
+
+def test_numbers_without_the_task_and_folders_with_it_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    section = numbers(tmp_path / "table")
+    with pytest.raises(
+        DataError, match=r"expected the path of a picture and 0 or 1 .* numbers want the task regression"
+    ):
+        data.check(section | {"task": "multilabel"})
+    for name in ("one", "three"):
+        (tmp_path / "folder" / name).mkdir(parents=True)
+        for i in range(10):
+            pixels = np.full((24, 24, 3), i + 20 * len(name), np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "folder" / name / f"{i}.png")
+    with pytest.raises(DataError, match=r"labels of validation are int64 \[2\], expected .* folders have classes"):
+        data.load(picture_files.section(tmp_path / "folder", task="regression"))
