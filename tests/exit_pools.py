@@ -52,11 +52,8 @@ def exit_pool(
         reach: milliseconds to each exit and to the end, which the pool claims.
         count: of the pictures.
     """
-    network = next(found for seed in range(9) if len((found := headed(net, "full", seed)).places) == 2)
-    subnet = next(
-        subnet for seed in range(9) if len(headed(net, "full", seed).places) == 2
-        for subnet in [net.sample(np.random.default_rng(seed))]
-    )
+    seed = next(seed for seed in range(9) if len(headed(net, "full", seed).places) == 2)
+    network, subnet = headed(net, "full", seed), net.sample(np.random.default_rng(seed))
     shape = network.graph.shapes[network.graph.input]
     images = np.random.default_rng(1).normal(size=(count, *shape[1:])).astype(np.float32)
     write_files(network, net.names, folder / NAME, images, exporting_runtime(), 1e-4)
@@ -68,7 +65,8 @@ def exit_pool(
     exits = tuple(Exit(name, 60.0 + at, reach[at], f"out{at}") for at, name in enumerate(names))
     thresholds = (("first", (0.0, None)), ("second", (None, 0.0)), ("none", (None, None)), ("60%", (0.5, 0.5)))
     whole = reach[-1]
-    facts = Facts(90.0, None, True, whole, None, whole, None, (0.6 * whole, 0.3 * whole, 0.1 * whole), 1.0, None, exits, thresholds)
+    split = (0.6 * whole, 0.3 * whole, 0.1 * whole)
+    facts = Facts(90.0, None, True, whole, None, whole, None, split, 1.0, None, exits, thresholds)
     origin = Origin("tiny", "host", 1, OPTIONS, weights=OWN, confidence=Confidence("probability", "logits"))
     write_pool(folder / "pool", net, [(member, facts)], origin)
     return ExitPool(folder / "pool", images, tuple(answers), names)

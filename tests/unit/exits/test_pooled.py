@@ -1,13 +1,12 @@
 """Exported SubNets with exits as a pool: what is written, and what the server answers from it."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from autotailor.serving import Flag, PoolError, Request, Service
+from autotailor.serving import Flag, Request, Service
 from exit_pools import ExitPool, exit_pool
 from served import serve_binary
 
