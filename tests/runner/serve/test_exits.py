@@ -1,0 +1,173 @@
+"""Members with exits: what each answers, in time at deadlines, over the socket; pools whose exits make no sense."""
+
+import hashlib
+import re
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from pools import EXITS, EarlyPool, early_pool
+from served import INFER_EXITS, LATE, METRICS, Client, Refused, Serving, infer_body, refusal
+
+EARLY = 8
+RELAXED = ("--deadline-ms", "1000")
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> EarlyPool:
+    return early_pool(tmp_path / "pool")
+
+
+def ask(
+    client: Client, picture: npt.NDArray[np.float32], deadline_ms: float = 0.0
+) -> tuple[int, int, int, float, float, npt.NDArray[np.float32]]:
+    """Flags, exit, count of exits, confidence, latency and outputs."""
+    body = client.ask(INFER_EXITS, infer_body(picture, deadline_ms))
+    _, flags, latency, _, exit_, count, confidence, length = struct.unpack_from("<HHffHHfI", body)
+    outputs = np.frombuffer(body, "<f4", offset=24)
+    assert len(outputs) == length
+    return flags, exit_, count, confidence, latency, outputs
+
+
+def confidence_of(outputs: npt.NDArray[np.float32], kind: str) -> float:
+    shares = np.sort(np.exp(outputs - outputs.max()))
+    shares /= shares.sum()
+    return float(shares[-1] if kind == "probability" else shares[-1] - shares[-2])
+
+
+@pytest.mark.parametrize("kind", ["probability", "margin"])
+def test_a_picture_leaves_at_the_first_exit_that_is_as_sure_as_its_threshold(
+    command: tuple[str, ...], tmp_path: Path, kind: str
+) -> None:
+    pool = early_pool(tmp_path / "pool", kind=kind)
+    with Serving(command, pool.folder, *RELAXED) as server, server.client() as client:
+        assert client.status()["settings"]["thresholds"] == "guaranteed"
+        for name, number in (("guaranteed", 0), ("60 %", 1), ("late", 2), (None, 2)):
+            client.set(thresholds=name)
+            for row in range(4):
+                picture = pool.picture(row)
+                flags, exit_, count, confidence, _, outputs = ask(client, picture)
+                assert (exit_, count, flags & EARLY) == (number, len(EXITS), EARLY if number < 2 else 0)
+                np.testing.assert_allclose(outputs, pool.logits(number, picture), atol=1e-4)
+                assert confidence == pytest.approx(confidence_of(outputs, kind), abs=1e-6)
+                np.testing.assert_array_equal(client.infer(picture).outputs, outputs)  # kind 1: as before
+        status, text = client.status(), client.ask(METRICS).decode()
+        assert status["counters"]["by_exit"] == {"early": {"stage1": 8, "stage2": 8, "last": 16}}
+        assert [each["name"] for each in status["members"][0]["exits"]] == list(EXITS)
+        assert 'autotailor_exits_total{member="early",exit="stage2"} 8' in text
+        with pytest.raises(Refused, match="no member has any called 70%: there are 60%, guaranteed, late"):
+            client.set(thresholds="70 %")
+
+
+@pytest.mark.parametrize("count", [150, pytest.param(3000, marks=pytest.mark.sweep)])
+def test_answers_are_in_time_and_those_of_the_exit_that_is_named(
+    command: tuple[str, ...], tmp_path: Path, count: int
+) -> None:
+    """The network takes some ten milliseconds, so that a loaded machine can wake the server in time."""
+    pool = early_pool(tmp_path / "pool", side=96, width=64)
+    expected = [pool.logits(number, pool.picture(0)) for number in range(3)]
+    burning = "import time\nend = time.time() + 300\nwhile time.time() < end: pass"
+    with (
+        Serving(command, pool.folder, "--deadline-ms", "60000") as server,
+        server.client() as client,
+        subprocess.Popen(["python3", "-c", burning]) as load,
+    ):
+        client.set(thresholds=None)
+        whole = float(np.median([ask(client, pool.picture(0))[4] for _ in range(9)]))
+        answered = []
+        for turn in range(count):
+            flags, exit_, _, _, _, outputs = ask(client, pool.picture(0), (0.3, 0.6, 0.9)[turn % 3] * whole)
+            np.testing.assert_allclose(outputs, expected[exit_], atol=1e-3)
+            answered.append((exit_, bool(flags & LATE)))
+        load.kill()
+        counters = client.status()["counters"]
+        assert (counters["inferences"], counters["errors"]) == (count + 9, 0)
+    assert {exit_ for exit_, _ in answered} >= {0, 1}
+    late = sum(is_late for _, is_late in answered)
+    if len(command) == 1 and "sanitized" not in command[0]:
+        assert late <= max(3, 0.02 * count)
+
+
+def test_at_a_deadline_that_nothing_meets_the_first_exit_answers(command: tuple[str, ...], pool: EarlyPool) -> None:
+    with Serving(command, pool.folder, *RELAXED) as server, server.client() as client:
+        flags, exit_, *_, outputs = ask(client, pool.picture(0), 1e-4)
+        assert (exit_, flags & (LATE | EARLY)) == (0, LATE | EARLY)
+        np.testing.assert_allclose(outputs, pool.logits(0, pool.picture(0)), atol=1e-4)
+        client.set(thresholds=None)
+        assert ask(client, pool.picture(1))[1] == 2  # and the next inference has all of its time
+
+
+def changed(pool: EarlyPool, before: str, after: str, param: bool = False) -> Path:
+    """The pool with another text in ``pool.txt`` or in the member's network, and hashes that fit."""
+    index, network = pool.folder / "pool.txt", pool.folder / "members" / "early.param"
+    text = "".join(index.read_text().splitlines(keepends=True)[:-1])
+    if param:
+        old = hashlib.sha256(network.read_bytes()).hexdigest()
+        assert before in network.read_text()
+        network.write_text(network.read_text().replace(before, after))
+        text = text.replace(old, hashlib.sha256(network.read_bytes()).hexdigest())
+    else:
+        assert before in text
+        text = text.replace(before, after, 1)
+    index.write_text(f"{text}end {hashlib.sha256(text.encode()).hexdigest()}\n")
+    return pool.folder
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("thresholds guaranteed 0.0 -", "thresholds guaranteed 0.0", "1 thresholds for 2 exits"),
+        ("thresholds guaranteed 0.0 -", "thresholds guaranteed 0.0 - -", "3 thresholds for 2 exits"),
+        ("thresholds guaranteed 0.0 -", "thresholds guaranteed nan -", "a threshold is nan"),
+        ("thresholds guaranteed 0.0 -", "thresholds guaranteed sure -", "a threshold is sure"),
+        ("thresholds guaranteed 0.0 -", "thresholds guaranteed -1 -", "a threshold is -1"),
+        ("thresholds 60%", "thresholds guaranteed", "two lines of thresholds"),
+        ("exit stage2", "exit stage1", "two exits of a member have the name stage1"),
+        ("exit stage2", "exit last", "called last"),
+        ("exit stage2", "exit ../x", "no letter, digit"),
+        ("exit stage2", "leave stage2", "expected member, not leave"),
+        ("output out1\nthr", "output out0\nthr", "or the blob out0"),
+        ("output out1\nthr", "output out2\nthr", "the blob of the member's own answer"),
+        ("output out1\nthr", "output nothing\nthr", "has no blob nothing"),
+        ("output out1\nthr", "output in0\nthr", "not stand in the order|several layers read in0"),
+        ("latency_ms 0.4 output out1", "latency_ms 0.1 output out1", "not between"),
+        ("latency_ms 0.4 output out1", "latency_ms 9 output out1", "not between"),
+        ("latency_ms 0.2 output out0", "latency_ms 0 output out0", "not positive"),
+        ("confidence probability", "confidence entropy", "a probability or a margin"),
+        ("logits\n", "maps\n", "logits or probabilities"),
+        ("confidence probability logits\n", "", "expected member, not exit"),
+    ],
+)
+def test_exits_that_make_no_sense_are_refused(
+    command: tuple[str, ...], pool: EarlyPool, before: str, after: str, message: str
+) -> None:
+    said = refusal(command, str(changed(pool, before, after)))
+    assert re.search(message, said), said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            "Split split1 1 2 a a0 a1",
+            "Split split1 1 2 a a0 a9",
+            "no layer computes a1|cannot load",
+        ),
+        (
+            "fc1 1 1 p1 out0 0=4",
+            "fc1 1 1 p1 out0 0=3",
+            "outputs, and pool.txt says 4|cannot load",
+        ),
+        ("Pooling mean1 1 1 a0 p1", "Pooling mean1 1 1 a1 p1", "several layers read a1 without a Split"),
+    ],
+    ids=["a blob that nobody computes", "other outputs", "no Split"],
+)
+def test_networks_that_do_not_have_the_exits_are_refused(
+    command: tuple[str, ...], pool: EarlyPool, before: str, after: str, message: str
+) -> None:
+    said = refusal(command, str(changed(pool, before, after, param=True)))
+    assert re.search(message, said), said
