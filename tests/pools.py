@@ -113,7 +113,7 @@ Convolution conv2 1 1 a1 b 0={width} 1=3 4=1 5=1 6={later} 9=1
 Split split2 1 2 b b0 b1
 Pooling mean2 1 1 b0 p2 0=1 4=1
 InnerProduct fc2 1 1 p2 out1 0=4 1=1 2={products}
-Convolution conv3 1 1 b1 c 0={width} 1=3 4=1 5=1 6={later} 9=1
+Convolution conv3 1 1 b1 c 0={width} 1={kernel} 4={padding} 5=1 6={last} 9=1
 Pooling mean3 1 1 c p3 0=1 4=1
 InnerProduct fc3 1 1 p3 out2 0=4 1=1 2={products}
 """
@@ -140,29 +140,43 @@ class EarlyPool:
     def logits(self, exit_: int, image: Array) -> Array:
         """Logits ``[4]`` of an exit, the own answer last."""
         for weight, bias, matrix, shift in self.weights[: exit_ + 1]:
-            padded = np.pad(image, ((0, 0), (1, 1), (1, 1)))
-            windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
+            size = weight.shape[-1]
+            padded = np.pad(image, ((0, 0), *((size // 2, size // 2),) * 2))
+            windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), (1, 2))
             found = np.tensordot(weight, windows, ((1, 2, 3), (0, 3, 4))) + bias[:, None, None]
             image = np.maximum(found, 0)
             logits: Array = matrix @ image.mean((1, 2)) + shift
         return logits
 
 
-def early_pool(folder: Path, kind: str = "probability", side: int = 12, width: int = 8) -> EarlyPool:
-    """Writes the pool into a folder, which is made; its weights are pieces of ``norms.bin``."""
+def early_pool(folder: Path, kind: str = "probability", side: int = 12, width: int = 8, kernel: int = 3) -> EarlyPool:
+    """Writes the pool into a folder, which is made; its weights are pieces of ``norms.bin``.
+
+    Args:
+        folder: of the pool.
+        kind: of confidence.
+        side: of its images.
+        width: channels of the convolutions.
+        kernel: of the last one, whose time ``pool.txt`` tells as if it were 3.
+    """
     rng = np.random.default_rng(2)
     shared, pieces, weights = Shared(), list[Any](), []
     (folder / MEMBERS).mkdir(parents=True)
-    for channels in (3, width, width):
-        shapes = (width, channels, 3, 3), (width,), (CLASSES, width), (CLASSES,)
-        scales = (2 / (9 * channels)) ** 0.5, 0.1, 2.0, 0.5
+    for channels, across in ((3, 3), (width, 3), (width, kernel)):
+        shapes = (width, channels, across, across), (width,), (CLASSES, width), (CLASSES,)
+        scales = (2 / channels) ** 0.5 / across, 0.1, 2.0, 0.5
         own = [rng.normal(0, scale, shape).astype(np.float32) for scale, shape in zip(scales, shapes, strict=True)]
         norms = [Norms(shared.vector(array), array.size) for array in own]
         pieces += [Tag(0), norms[0], norms[1], Tag(0), norms[2], norms[3]]
         weights.append(tuple(own))
-    sizes = {"first": width * 27, "later": width * width * 9, "products": CLASSES * width}
+    sizes = {
+        "first": width * 27,
+        "later": width * width * 9,
+        "last": (width * kernel) ** 2,
+        "products": CLASSES * width,
+    }
     param, slices = (folder / MEMBERS / f"early.{ending}" for ending in ("param", "slices"))
-    text = EARLY_PARAM.format(side=side, width=width, **sizes)
+    text = EARLY_PARAM.format(side=side, width=width, kernel=kernel, padding=kernel // 2, **sizes)
     head = f"7767517\n{len(text.splitlines()) - 2} {sum(int(line.split()[3]) for line in text.splitlines()[2:])}"
     param.write_text("\n".join([head, *text.splitlines()[2:], ""]), encoding="utf-8")
     slices.write_text(pieces_text(pieces), encoding="utf-8")

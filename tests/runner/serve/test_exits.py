@@ -4,6 +4,9 @@ import hashlib
 import re
 import struct
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -63,33 +66,57 @@ def test_a_picture_leaves_at_the_first_exit_that_is_as_sure_as_its_threshold(
             client.set(thresholds="70 %")
 
 
+def test_where_a_layer_takes_longer_than_forecast_the_exit_before_answers_in_time(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The last convolution takes a hundred times what pool.txt tells, so that it begins, and is overtaken."""
+    pool = early_pool(tmp_path / "pool", side=64, width=32, kernel=31)
+    picture = pool.picture(0)
+    with Serving(command, pool.folder, "--deadline-ms", "600000") as server, server.client() as client:
+        client.set(thresholds=None)
+        flags, exit_, *_, whole, _ = ask(client, picture)
+        assert (exit_, flags & EARLY) == (2, 0)
+        for _ in range(3):
+            flags, exit_, *_, latency, outputs = ask(client, picture, 0.4 * whole)
+            assert (exit_, flags & EARLY) == (1, EARLY)
+            assert latency < 0.7 * whole
+            np.testing.assert_allclose(outputs, pool.logits(1, picture), atol=1e-3)
+            assert ask(client, picture)[1] == 2  # the engine waits for the layer that was under way, and goes on
+        assert client.status()["counters"]["errors"] == 0
+
+
 @pytest.mark.parametrize("count", [150, pytest.param(3000, marks=pytest.mark.sweep)])
-def test_answers_are_in_time_and_those_of_the_exit_that_is_named(
+def test_answers_at_deadlines_under_load_are_those_of_the_exit_that_is_named(
     command: tuple[str, ...], tmp_path: Path, count: int
 ) -> None:
-    """The network takes some ten milliseconds, so that a loaded machine can wake the server in time."""
-    pool = early_pool(tmp_path / "pool", side=96, width=64)
-    expected = [pool.logits(number, pool.picture(0)) for number in range(3)]
-    burning = "import time\nend = time.time() + 300\nwhile time.time() < end: pass"
-    with (
-        Serving(command, pool.folder, "--deadline-ms", "60000") as server,
-        server.client() as client,
-        subprocess.Popen(["python3", "-c", burning]) as load,
-    ):
+    """How many are in time depends on who else uses the machine: ``benchmarks/exits.py --deadlines`` counts them."""
+    pool = early_pool(tmp_path / "pool", side=64, width=32)
+    pictures = [pool.picture(seed) for seed in range(3)]
+    expected = [[pool.logits(number, picture) for number in range(3)] for picture in pictures]
+    with Serving(command, pool.folder, "--deadline-ms", "60000") as server, server.client() as client, burning():
         client.set(thresholds=None)
-        whole = float(np.median([ask(client, pool.picture(0))[4] for _ in range(9)]))
-        answered = []
+        whole = float(np.median([ask(client, pictures[0])[4] for _ in range(9)]))
+        exits, late = [], 0
         for turn in range(count):
-            flags, exit_, _, _, _, outputs = ask(client, pool.picture(0), (0.3, 0.6, 0.9)[turn % 3] * whole)
-            np.testing.assert_allclose(outputs, expected[exit_], atol=1e-3)
-            answered.append((exit_, bool(flags & LATE)))
-        load.kill()
+            flags, exit_, *_, outputs = ask(client, pictures[turn % 3], (0.3, 0.6, 0.9)[turn // 3 % 3] * whole)
+            np.testing.assert_allclose(outputs, expected[turn % 3][exit_], atol=1e-3)
+            exits.append(exit_)
+            late += bool(flags & LATE) and exit_ > 0  # the first exit is waited for, however long that takes
         counters = client.status()["counters"]
-        assert (counters["inferences"], counters["errors"]) == (count + 9, 0)
-    assert {exit_ for exit_, _ in answered} >= {0, 1}
-    late = sum(is_late for _, is_late in answered)
-    if len(command) == 1 and "sanitized" not in command[0]:
-        assert late <= max(3, 0.02 * count)
+    assert (counters["inferences"], counters["errors"]) == (count + 9, 0)
+    assert len(set(exits)) > 1
+    if len(command) == 1 and "sanitized" not in command[0]:  # QEMU and the sanitizers take their own time
+        assert late < 0.2 * count
+
+
+@contextmanager
+def burning() -> Iterator[None]:
+    """A process that computes meanwhile."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as load:
+        try:
+            yield
+        finally:
+            load.kill()
 
 
 def test_at_a_deadline_that_nothing_meets_the_first_exit_answers(command: tuple[str, ...], pool: EarlyPool) -> None:

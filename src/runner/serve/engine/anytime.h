@@ -20,10 +20,10 @@
 #include "clock.h"
 #include "loaded.h"
 
-// How long before a deadline a sleeping thread is woken: but for one in 64, the last wakings came at most so late.
+// How long before a deadline a sleeping thread is woken: by what the last wakings came late at most, but for one in 256.
 class Alarm {
 public:
-    static constexpr size_t most = 64;
+    static constexpr size_t most = 256;
     static constexpr double first_ms = 0.1, largest_share = 0.3;  // of the time that there is
 
     double before_ms(double left_ms) const { return std::min(late_ms_, largest_share * std::max(left_ms, 0.0)); }
@@ -31,10 +31,10 @@ public:
     void rang(double late_ms) {
         if (last_.size() == most) last_.pop_front();
         last_.push_back(late_ms);
-        if (last_.size() < 2) return;
         std::vector<double> ordered(last_.begin(), last_.end());
-        std::nth_element(ordered.begin(), ordered.end() - 2, ordered.end());
-        late_ms_ = std::max(ordered[ordered.size() - 2], first_ms / 2);
+        const auto place = ordered.end() - (last_.size() == most ? 2 : 1);
+        std::nth_element(ordered.begin(), place, ordered.end());
+        late_ms_ = std::max(*place, first_ms / 2);
     }
 
 private:
