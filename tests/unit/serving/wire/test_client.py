@@ -16,7 +16,6 @@ from pools import early_pool, tiny_pool
 from served import Serving, serve_command
 from wire_services import picture
 
-
 NAMES = ("stage1", "stage2", "last")
 
 
