@@ -63,8 +63,8 @@ int autotailor_infer(autotailor_pool* pool, const float* picture, int channels, 
                      float* outputs, size_t count, autotailor_result* result);
 
 /* Members with exits answer before their end: at the deadline with the last exit that is done, and before it with the first whose
- * confidence reaches its threshold. A thread of the pool computes such members, with the cores and the priority of the thread that
- * has asked first. */
+ * confidence reaches its threshold. Behind the first exit a thread of the pool computes, with the cores and the priority of the
+ * thread that has asked first. */
 typedef struct {
     uint32_t exit;    /* number of the exit that answered, 0 for the first; a member without exits answers with 0 */
     float confidence; /* of the exit: its largest probability, or the margin to the second; NaN in a pool without exits */

@@ -35,7 +35,7 @@ public:
         input_.create(member_.input.width, member_.input.height, member_.input.channels);
         if (input_.empty()) throw PoolError(member_.name + ": no memory for its input");
         input_.fill(0.0f);
-        run(Whole());
+        run();
     }
 
     const Member& member() const { return member_; }
@@ -43,7 +43,7 @@ public:
     // Runs the network to its end on a picture of its size, CHW; the outputs stay valid until the next run.
     const std::vector<float>& infer(const float* picture) {
         take(picture);
-        run(Whole());
+        run();
         return outputs_;
     }
 
@@ -54,35 +54,39 @@ public:
             std::memcpy(static_cast<float*>(input_.channel(channel)), picture + static_cast<size_t>(channel) * area, area * sizeof(float));
     }
 
-    // Computes the answer of one exit after the other, the network's own last. The course says whether an exit's layers begin, whether
-    // they go on before each layer, and, told an exit's outputs, whether the run goes on behind it.
-    template <class Course>
-    void run(Course&& course) {
-        ncnn::Extractor extractor = net_.create_extractor();
-        extractor.set_blob_allocator(&blobs_);
-        extractor.set_workspace_allocator(&workspace_);
-        if (extractor.input(member_.input_blob.c_str(), input_) != 0) throw PoolError(member_.name + ": its network has no input " + member_.input_blob);
-        for (size_t exit = 0; exit < ends_.size(); ++exit) {
-            if (!course.begins(exit)) return;
-            for (int blob : steps_[exit]) {
-                if (!course.goes_on(exit)) return;
-                ncnn::Mat passed;  // given back before the next layer, which may then work in its place
-                if (extractor.extract(blob, passed, 1) != 0) refuse(blob);
-            }
-            ncnn::Mat result;
-            if (extractor.extract(ends_[exit], result) != 0 || result.empty()) refuse(ends_[exit]);
-            copy(result);
-            if (!course.reached(exit, outputs_)) return;
-        }
+    // A run on that picture, before its first layer; it ends before the network does.
+    std::unique_ptr<ncnn::Extractor> begin() {
+        std::unique_ptr<ncnn::Extractor> extractor(new ncnn::Extractor(net_.create_extractor()));
+        extractor->set_blob_allocator(&blobs_);
+        extractor->set_workspace_allocator(&workspace_);
+        if (extractor->input(member_.input_blob.c_str(), input_) != 0) throw PoolError(member_.name + ": its network has no input " + member_.input_blob);
+        return extractor;
     }
 
+    // Goes on to the next exit, the network's own answer last; goes_on is asked before each layer. False where it has said no.
+    template <class GoesOn>
+    bool reach(ncnn::Extractor& extractor, size_t exit, GoesOn goes_on) {
+        for (int blob : steps_[exit]) {
+            if (!goes_on()) return false;
+            ncnn::Mat passed;  // given back before the next layer, which may then work in its place
+            if (extractor.extract(blob, passed, 1) != 0) refuse(blob);
+        }
+        if (!goes_on()) return false;
+        ncnn::Mat result;
+        if (extractor.extract(ends_[exit], result) != 0 || result.empty()) refuse(ends_[exit]);
+        copy(result);
+        return true;
+    }
+
+    // Of the exit that was reached last.
+    const std::vector<float>& outputs() const { return outputs_; }
+
 private:
-    // A run to the end.
-    struct Whole {
-        bool begins(size_t) const { return true; }
-        bool goes_on(size_t) const { return true; }
-        bool reached(size_t, const std::vector<float>&) const { return true; }
-    };
+    // Runs to the end.
+    void run() {
+        const std::unique_ptr<ncnn::Extractor> extractor = begin();
+        for (size_t exit = 0; exit < ends_.size(); ++exit) reach(*extractor, exit, [] { return true; });
+    }
 
     [[noreturn]] void refuse(int blob) const {
         throw PoolError(member_.name + ": ncnn cannot compute " + net_.blobs()[static_cast<size_t>(blob)].name + ": the memory may not suffice");
