@@ -2,19 +2,22 @@
 
 import hashlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from autotailor.serving.files import Index
 from pools import EXITS, EarlyPool, early_pool
-from served import INFER_EXITS, LATE, METRICS, Client, Refused, Serving, infer_body, refusal
+from served import INFER_EXITS, LATE, METRICS, RELOAD, Client, Refused, Serving, infer_body, refusal
 
 EARLY = 8
 RELAXED = ("--deadline-ms", "1000")
@@ -126,6 +129,48 @@ def test_at_a_deadline_that_nothing_meets_the_first_exit_answers(command: tuple[
         np.testing.assert_allclose(outputs, pool.logits(0, pool.picture(0)), atol=1e-4)
         client.set(thresholds=None)
         assert ask(client, pool.picture(1))[1] == 2  # and the next inference has all of its time
+
+
+@pytest.mark.parametrize(("deadline_s", "active"), [(0.7, "early"), (0.5, "early"), (0.3, "small"), (0.05, "small")])
+def test_members_compete_by_the_last_answer_that_meets_the_deadline(
+    command: tuple[str, ...], pool: EarlyPool, deadline_s: float, active: str
+) -> None:
+    """``small`` is better than the first exit of ``early``, and worse than the second; times are told in seconds."""
+    path = pool.folder / "pool.txt"
+    index = Index.parse(path.read_bytes())
+    (early,) = index.members
+    for ending in ("param", "slices"):
+        shutil.copy(pool.folder / "members" / f"early.{ending}", pool.folder / "members" / f"small.{ending}")
+    exits = tuple(replace(each, latency_ms=1e3 * each.latency_ms) for each in early.exits)
+    slow = replace(early, split_ms=(300.0, 200.0, 100.0), exits=exits)
+    small = replace(early, name="small", accuracy=80.5, split_ms=(50.0, 30.0, 20.0), exits=(), thresholds=())
+    path.write_text(replace(index, members=(small, slow)).text())
+    with Serving(command, pool.folder, "--deadline-ms", str(1e3 * deadline_s)) as server, server.client() as client:
+        assert client.status()["active"] == active
+        picture = pool.picture(0)
+        _, exit_, count, confidence, _, outputs = ask(client, picture)
+        assert count == (2 if active == "early" else 0)
+        np.testing.assert_allclose(outputs, pool.logits(2 if active == "small" else exit_, picture), atol=1e-4)
+        assert confidence == pytest.approx(confidence_of(outputs, "probability"), abs=1e-6)
+
+
+def test_a_pool_with_exits_takes_the_place_of_one_without(command: tuple[str, ...], pool: EarlyPool) -> None:
+    path = pool.folder / "pool.txt"
+    whole = path.read_text()
+    index = Index.parse(whole.encode())
+    plain = tuple(replace(each, exits=(), thresholds=()) for each in index.members)
+    path.write_text(replace(index, members=plain, confidence=None).text())
+    with Serving(command, pool.folder, *RELAXED) as server, server.client() as client:
+        picture = pool.picture(0)
+        assert "thresholds" not in client.status()["settings"]
+        assert np.isnan(ask(client, picture)[3])
+        path.write_text(whole)
+        client.ask(RELOAD)
+        assert client.status()["settings"]["thresholds"] == "guaranteed"
+        assert ask(client, picture)[1:3] == (0, 2)
+        path.write_text(replace(index, members=plain, confidence=None).text())
+        client.ask(RELOAD)
+        assert ask(client, picture)[1:3] == (0, 0)
 
 
 def changed(pool: EarlyPool, before: str, after: str, param: bool = False) -> Path:
