@@ -35,8 +35,8 @@ def test_what_the_rule_writes_is_a_pool_with_the_thresholds_that_were_chosen(net
     subnet, device = net.largest(), DeviceConfig(name="host", transport="local", runtime="ncnn")
     config = ExitsConfig(after=("stage1", "block4"), images=0)
     headed = {"largest": add_heads(net, subnet, net.slice(subnet), data, config, PolishConfig(), tmp_path / "work")}
-    features = {each.feature.id: each.feature for each in net.sequence(subnet, fusion_rules(device))}
-    lut = LUT(tuple(LUTRow(each, DEVICE.id, 0.05, 0.001, 9, workspace_mb=0.1) for each in features.values()), DEVICE)
+    features = net.operators(fusion=fusion_rules(device))
+    lut = LUT(tuple(LUTRow(each, DEVICE.id, 0.05, 0.001, 9, workspace_mb=0.1) for each in features), DEVICE)
     images = {"largest": held.images[:3].numpy()}
 
     def price(networks: Any) -> Any:
