@@ -1,6 +1,7 @@
 """Exits of finished runs: does a budget hold on other pictures, and what do exits gain, against which thresholds?
 
     python benchmarks/exits.py RESULTS... --csv FILE
+    python benchmarks/exits.py RESULTS... --deadlines 3000 --load 1 --csv FILE
 
 RESULTS are folders ``results/MODEL/DEVICE`` of runs with ``space.exits``, after ``python -m autotailor run``. The test
 pictures of each, which have neither trained nor dropped an exit, are divided into halves (by base pictures), 20 times:
@@ -15,9 +16,20 @@ what they are worth. Three ways choose on the same half, with the same heads and
 
 ``kept`` is the share of splits in which the mean cost of the other half keeps the budget, and ``gain`` is paired on the
 pictures of the other half; its standard error is that of the mean over the splits, widened for halves that overlap.
+
+With ``--deadlines`` the pool of exits answers so many test pictures at each of 30, 60 and 90 % of what its most
+accurate member takes, without thresholds, while ``--load`` processes compete for the processor: the share of answers
+that are in time (as the caller sees it), of those that had to wait for the first exit (``overtaken``: nothing else
+could be said by then, or hardly), which exits answered, how accurate they were, and how many numbers were not
+those of the exit that was named.
 """
 
 import argparse
+import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,15 +39,23 @@ import pandas as pd
 from plain_table import plain_table
 from rich.console import Console
 
+from autotailor import accuracy, data
 from autotailor.artifacts import read_json
+from autotailor.data.splits import sized
 from autotailor.exits.answers import Answers, Costs, Policy
 from autotailor.exits.choice import SHARES, Candidate, Choice, Chooser, choose
 from autotailor.exits.thresholds import undominated, within
+from autotailor.pool.verification import run_exits
+from autotailor.serving import Request, Service
+from autotailor.serving.files import open_pool
 
 SPLITS = 20
 STEPS = np.linspace(0.05, 2, 40)
 WIDER = np.sqrt(1 / SPLITS + 1)
 """Of a mean over random halves that overlap, as a factor of their standard deviation (Nadeau, Bengio 2003)."""
+ANYTIME = ("run", "share", "deadline_ms", "requests", "in_time", "overtaken", "by_exit_percent", "accuracy", "wrong")
+DEADLINES = (0.3, 0.6, 0.9)
+WARM, BATCH, TOLERANCE = 30, 64, 1e-4
 COLUMNS = ("run", "share", "way", "splits", "kept", "expected", "accuracy", "gain", "gain_error")
 
 
@@ -129,12 +149,71 @@ def table(results: Path, name: str, only: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS)).round(3)
 
 
+def test_pictures(results: Path, side: int) -> tuple[Any, Any]:
+    """The test pictures of a run at a size, ``[n, channels, side, side]``, and their labels."""
+    os.chdir(results.parents[2])  # the project, to which paths of pictures are relative
+    section = json.loads((results / "configuration.json").read_text(encoding="utf-8"))["data"]
+    splits = accuracy.with_labels(data.load(section), results.parent / "compiled.pt")
+    batches = list(splits.test.batches(BATCH))
+    images = np.concatenate([sized(images, side).numpy() for images, _ in batches])
+    return images, np.concatenate([labels.numpy() for _, labels in batches])
+
+
+def deadlines(results: Path, name: str, count: int, load: int) -> pd.DataFrame:
+    """One row for each deadline."""
+    folder = results / "exits" / "pool"
+    member = max(open_pool(folder).index.members, key=lambda each: each.accuracy)
+    images, labels = test_pictures(results, member.shape[-1])
+    expected = run_exits(open_pool(folder), member, images)
+    rows = []
+    with Service.of(folder, 60000.0, thresholds=None, pin=member.name) as service:
+        number = service.names.index(member.name)
+        for _ in range(WARM):
+            service.infer(Request(images[0]))
+        whole = float(np.median([service.infer(Request(images[0])).latency_ms for _ in range(10 * WARM)]))
+        burning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(load)]
+        try:
+            for share in DEADLINES:
+                took, left, right, wrong = [], [], [], 0
+                for turn in range(count):
+                    picture = turn % len(images)
+                    begin = time.perf_counter()
+                    reply = service.infer(Request(images[picture], share * whole))
+                    took.append(1e3 * (time.perf_counter() - begin))
+                    left.append(reply.exit)
+                    right.append(int(reply.outputs.argmax()) == int(labels[picture]))
+                    due = expected[reply.exit][picture]
+                    wrong += reply.member != number or np.abs(reply.outputs - due).max() > TOLERANCE * np.abs(due).max()
+                shares = np.bincount(left, minlength=len(expected)) / count
+                is_late = np.array(took) > share * whole
+                in_time, overtaken = 1 - is_late.mean(), (is_late & (np.array(left) == 0)).mean()
+                told = ", ".join(f"{100 * each:.1f}" for each in shares)
+                rows.append(
+                    (name, share, share * whole, count, in_time, overtaken, told, 100 * float(np.mean(right)), wrong)
+                )
+        finally:
+            for process in burning:
+                process.kill()
+                process.wait()
+    return pd.DataFrame(rows, columns=list(ANYTIME)).round(4)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="+")
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--exits", nargs="*", default=[], help="names of exits that are looked at; all by default")
+    parser.add_argument("--deadlines", type=int, default=0, metavar="N", help="requests at each deadline")
+    parser.add_argument("--load", type=int, default=1, help="processes that compete with --deadlines")
     asked = parser.parse_args()
+    asked.csv = asked.csv and asked.csv.resolve()
+    if asked.deadlines:
+        runs = [each.resolve() for each in asked.results]
+        told = pd.concat([deadlines(each, each.parent.name, asked.deadlines, asked.load) for each in runs])
+        Console(width=140).print(plain_table(told, "Answers at deadlines, as shares of the whole latency"))
+        if asked.csv:
+            told.to_csv(asked.csv, index=False)
+        return
     found = pd.concat([table(each.resolve(), each.resolve().parent.name, asked.exits) for each in asked.results])
     Console(width=140).print(plain_table(found, "Exits, MSDNet's thresholds, and no exits; gain is that of exits"))
     if asked.csv:

@@ -30,7 +30,7 @@ from device.emulation import QEMU, needed
 SOURCES = Path(__file__).parents[1] / "src" / "runner" / "serve"
 HEADER = struct.Struct("<IHHQI")
 MAGIC = 0x4C4F4F50
-INFER, STATUS, METRICS, SET, STOP, RELOAD, OPEN, REPLY, ERROR = 1, 2, 3, 4, 5, 6, 7, 128, 255
+INFER, STATUS, METRICS, SET, STOP, RELOAD, OPEN, INFER_EXITS, REPLY, ERROR = 1, 2, 3, 4, 5, 6, 7, 8, 128, 255
 SWITCHED, NOTHING_FITS, LATE = 1, 2, 4
 LONGEST = 107
 """Bytes of a Unix socket's path; in a longer one of pytest's folders, the server gets a socket elsewhere."""

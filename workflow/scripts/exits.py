@@ -7,12 +7,14 @@ from stage import stage
 
 from autotailor import accuracy, artifacts, data, profiling, search
 from autotailor.compute.accelerator import resolve
-from autotailor.exits import costs, files, making
+from autotailor.exits import costs, files, making, pooled
 from autotailor.exits.config import ExitsConfig
 from autotailor.export import deployable
 from autotailor.export.files import first_images
 from autotailor.finetuning import polishing
 from autotailor.measurement.effort import Effort
+from autotailor.pool.config import PoolConfig
+from autotailor.pool.making import origin_of
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
@@ -41,14 +43,22 @@ with stage(snakemake) as this:
         found = {name: costs.predicted(net, chosen[name].subnet, each, known, rules) for name, each in networks.items()}
         return found, {}
 
+    is_ncnn = device is not None and device.runtime.startswith("ncnn")
+
     def write(name, network, folder):
-        runtime = profiling.open_runtime(device) if device and device.runtime.startswith("ncnn") else None
+        runtime = profiling.open_runtime(device) if is_ncnn else None
         images = first_images(network.graph, splits.test)
         return files.write_files(network, net.names, folder, images, runtime, this.params["tolerance"])
 
     with artifacts.atomic(snakemake.output.files) as folder:
         folder.mkdir()
         result = making.make(headed, splits, config, price, write, folder, cost.unit)
+        if is_ncnn and any(each.names for each in headed.values()):
+            how = PoolConfig(tolerance=this.params["tolerance"])
+            origin = origin_of(snakemake.wildcards.model, device, how, splits.preparation, splits.test.task)
+            subnets = {name: each.subnet for name, each in chosen.items()}
+            images = {name: first_images(each.network.graph, splits.test) for name, each in headed.items()}
+            pooled.pool_exits(folder, net, subnets, headed, result, images, lut, device, origin)
     artifacts.write_json(snakemake.output.exits, result)
     gains = {name: row for name, row in result["budgets"].items() if row.get("gain") is not None}
     this.run.metrics({f"gain_{name.split()[0]}": row["gain"] for name, row in gains.items()})

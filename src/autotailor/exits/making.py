@@ -119,10 +119,10 @@ def make(
         shutil.rmtree(place, ignore_errors=True)
         errors = write(name, each.network, place)
         said = _network(each, costs[name], config) | {"errors": dict(errors), "worst_measured": whole.get(name)}
+        said["probabilities"] = find_head(each.network.stops[-1]).activation in PROBABILITIES
         own = {key: row["with"] for key, row in budgets.items() if row["with"] and row["with"]["name"] == name}
         told = {"confidence": config.confidence, "unit": unit, "classes": list(data.classes)}
-        probabilities = find_head(each.network.stops[-1]).activation in PROBABILITIES
-        write_description(place, told | {"probabilities": probabilities} | said | {"budgets": own})
+        write_description(place, told | said | {"budgets": own})
         np.savez_compressed(place / "answers.npz", **_arrays(each), **_groups(data))
         networks[name] = said
     return {

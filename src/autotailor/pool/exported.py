@@ -33,6 +33,8 @@ class ExportedMember:
         param, weights: its network and its ``.bin``.
         images: ``[n, 3, r, r]``.
         logits: of the SuperNet for the images, ``[n, classes]``.
+        exits: logits of its exits for the images, in the order of the network.
+        name: of the member in its pool; by its latency where there is none.
     """
 
     subnet: SubNet
@@ -40,6 +42,8 @@ class ExportedMember:
     weights: Path
     images: Float32
     logits: Float32
+    exits: tuple[Float32, ...] = ()
+    name: str | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:

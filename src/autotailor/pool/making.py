@@ -61,7 +61,7 @@ class Run:
     Attributes:
         net: the SuperNet.
         front: of the rule search; None where no members are chosen from it.
-        accuracy: predicted, with the SuperNet's weights, on the validation set.
+        accuracy: predicted, with the SuperNet's weights, on the validation set; None where all members are evaluated.
         evaluated: ids of SubNets to their evaluated accuracy on the same images.
         lut: of the device.
         device: the device.
@@ -71,7 +71,7 @@ class Run:
 
     net: SuperNet
     front: Front | None
-    accuracy: Accuracy
+    accuracy: Accuracy | None
     evaluated: Mapping[str, Measured]
     lut: LUT
     device: DeviceConfig
@@ -256,6 +256,7 @@ def accuracy_of(run: Run, subnet: SubNet) -> tuple[float, float | None, bool]:
     known = run.evaluated.get(subnet.id)
     if known is not None:
         return known.posterior, known.posterior_error, True
+    assert run.accuracy is not None
     row = np.atleast_2d(subnet.to_array())
     error = None if run.accuracy.error is None else float(run.accuracy.error.predict(row)[0])
     return float(run.accuracy.metric.predict(row)[0]), error, False

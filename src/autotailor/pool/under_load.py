@@ -105,6 +105,7 @@ def find_members(
     Raises:
         PoolError: no SubNet of the space meets the deadline.
     """
+    assert run.accuracy is not None
     cost = run.net.latency(load.latencies(run.lut), fusion_rules(run.device))
     front = search(Objectives(run.accuracy.metric, cost), config).front
     fitting = np.flatnonzero(front.cost <= load.limit_ms)

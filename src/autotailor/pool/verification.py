@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.export.verification import compare
+from autotailor.export.verification import Comparison, compare
 from autotailor.pool.exported import ExportedMember
 from autotailor.pool.recording import record_pieces
 from autotailor.serving.errors import PoolError
@@ -64,9 +65,7 @@ def verify(folder: Path, exported: Mapping[str, ExportedMember], tolerance: floa
 
 def _verified(pool: OpenPool, member: Member, own: ExportedMember, tolerance: float, task: Task) -> Verified:
     error = _weight_error(pool, member, own)
-    found = compare(
-        member.name, "ncnn", "", lambda images: run_member(pool, member, images), own.images, own.logits, task
-    )
+    found = _compared(pool, member, own, task)
     if not found.max_relative_error <= tolerance:  # nor NaN, where one of both answers no numbers
         raise PoolError(
             f"member {member.name} (SubNet {own.subnet.id}) differs from the SuperNet by a relative error of "
@@ -74,6 +73,20 @@ def _verified(pool: OpenPool, member: Member, own: ExportedMember, tolerance: fl
             "fp16; else report it with the network's configuration"
         )
     return Verified(found.max_relative_error, found.same_predictions, error, pool.size(member))
+
+
+def _compared(pool: OpenPool, member: Member, own: ExportedMember, task: Task) -> Comparison:
+    """The member's own answers beside the SuperNet's, with the largest error of all its answers."""
+    answers, expected = run_exits(pool, member, own.images), (*own.exits, own.logits)
+    found = [
+        compare(member.name, "ncnn", "", partial(_same, answer), own.images, reference, task)
+        for answer, reference in zip(answers, expected, strict=True)
+    ]
+    return replace(found[-1], max_relative_error=max(each.max_relative_error for each in found))
+
+
+def _same(answer: Float32, _: Float32) -> Float32:
+    return answer
 
 
 def _weight_error(pool: OpenPool, member: Member, own: ExportedMember) -> float:
@@ -95,16 +108,23 @@ def _weight_error(pool: OpenPool, member: Member, own: ExportedMember) -> float:
 
 def run_member(pool: OpenPool, member: Member, images: Float32) -> Float32:
     """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed by ncnn's wheel on this computer."""
+    return run_exits(pool, member, images)[-1]
+
+
+def run_exits(pool: OpenPool, member: Member, images: Float32) -> tuple[Float32, ...]:
+    """Logits of a member's exits, its own last, as ``run_member`` computes them, from one extractor for each image."""
     import ncnn
 
     net = load_member(pool, member)
-    found = []
+    blobs = [*(each.output for each in member.exits), member.output]
+    found: list[list[Float32]] = [[] for _ in blobs]
     for image in images:
         whole = np.ascontiguousarray(image)
         extractor = net.create_extractor()
         extractor.input(member.input, ncnn.Mat(whole).clone())
-        code, logits = extractor.extract(member.output)
-        if code != 0:
-            raise PoolError(f"member {member.name}: ncnn cannot run it on an image of shape {list(image.shape)}")
-        found.append(np.array(logits, dtype=np.float32).reshape(-1))
-    return np.stack(found)
+        for blob, rows in zip(blobs, found, strict=True):
+            code, logits = extractor.extract(blob)
+            if code != 0 or logits.empty():
+                raise PoolError(f"member {member.name}: ncnn cannot run it on an image of shape {list(image.shape)}")
+            rows.append(np.array(logits, dtype=np.float32).reshape(-1))
+    return tuple(np.stack(rows) for rows in found)

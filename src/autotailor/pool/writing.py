@@ -19,14 +19,15 @@ from autotailor.pool.recording import record_pieces
 from autotailor.pool.replacing import replaced
 from autotailor.pool.verification import Verified, verify
 from autotailor.serving.files import CLASSES, INDEX, MEMBERS, Index, Member, pieces_text
+from autotailor.serving.files.exits import Confidence, Exit, Thresholds
 from autotailor.task.registry import find
 
 DOCUMENT = "pool.json"
-INPUT, OUTPUT = "in0", "out0"
-"""Blobs of the networks that pnnx writes."""
+INPUT, OUTPUT = "in0", "out{}"
+"""Blobs of the networks that pnnx writes; outputs are counted, those of exits first."""
 MEBI = 2**20
-INHERITED, JOINT = "inherited", "joint"
-"""Members have the weights that all SubNets share, or those that were trained on for the members alone."""
+INHERITED, JOINT, OWN = "inherited", "joint", "own"
+"""Members have the weights that all SubNets share, those that were trained on for the members alone, or their own."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Facts:
         split_ms: latency by class of operator; the sum is the measured latency, or else the predicted one.
         peak_mb: peak memory of an inference, MiB, weights included.
         energy_mj: above idle; None where the device has no sensor.
+        exits, thresholds: see ``Member``.
     """
 
     accuracy: float
@@ -56,6 +58,8 @@ class Facts:
     split_ms: Split
     peak_mb: float
     energy_mj: float | None
+    exits: tuple[Exit, ...] = ()
+    thresholds: tuple[Thresholds, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,9 @@ class Origin:
         cores: on which members are measured; empty where the system chooses.
         tolerance: see ``verify``.
         further: for ``pool.json`` alone.
-        weights: ``INHERITED`` or ``JOINT``.
+        weights: ``INHERITED``, ``JOINT`` or ``OWN``.
         task: of the data.
+        confidence: of answers, where members have exits.
     """
 
     model: str
@@ -83,6 +88,7 @@ class Origin:
     cores: tuple[int, ...] = ()
     weights: str = INHERITED
     task: str = CLASSIFICATION
+    confidence: Confidence | None = None
 
 
 def write_pool(
@@ -103,7 +109,7 @@ def write_pool(
         PoolError: a member does not compute what the SuperNet computes.
     """
     ordered = sorted(members, key=lambda each: (sum(each[1].split_ms), each[0].subnet.id))
-    named = {f"member_{number:02}": each for number, each in enumerate(ordered)}
+    named = {each[0].name or f"member_{number:02}": each for number, each in enumerate(ordered)}
     exported = {name: own for name, (own, _) in named.items()}
     shared = Shared(origin.precision)
     plans, tensors = {}, dict(net.graph.weights)
@@ -123,7 +129,7 @@ def write_pool(
         weights, norms = shared.write(temporary)
         options = tuple(sorted(origin.options.items()))
         head = (origin.model, origin.device, origin.threads, options, origin.precision)
-        index = Index(*head, weights, norms, tuple(listed), origin.cores)
+        index = Index(*head, weights, norms, tuple(listed), origin.cores, origin.confidence)
         (temporary / INDEX).write_text(index.text(), encoding="utf-8")
         found = verify(temporary, exported, origin.tolerance, find(origin.task))
         document = describe(index, named, found, origin)
@@ -176,9 +182,19 @@ def _described(member: Member, own: ExportedMember, facts: Facts, found: Verifie
         "energy_mj": facts.energy_mj,
         "input": {"blob": member.input, "shape": member.shape},
         "output": {"blob": member.output, "classes": member.classes},
+        **_exits(member),
         "sha256": {"param": member.param, "slices": member.slices},
         "verification": asdict(found),
     }
+
+
+def _exits(member: Member) -> dict[str, Any]:
+    """What is told of a member's exits; nothing where there are none."""
+    if not member.exits:
+        return {}
+    names = [each.name for each in member.exits]
+    thresholds = {name: dict(zip(names, row, strict=True)) for name, row in member.thresholds}
+    return {"exits": [asdict(each) for each in member.exits], "thresholds": thresholds}
 
 
 def _listed(name: str, own: ExportedMember, facts: Facts, hashes: Mapping[str, str]) -> Member:
@@ -190,10 +206,12 @@ def _listed(name: str, own: ExportedMember, facts: Facts, hashes: Mapping[str, s
         energy_mj=math.nan if facts.energy_mj is None else facts.energy_mj,
         input=INPUT,
         shape=own.shape,
-        output=OUTPUT,
+        output=OUTPUT.format(len(facts.exits)),
         classes=own.logits.shape[1],
         param=hashes["param"],
         slices=hashes["slices"],
+        exits=facts.exits,
+        thresholds=facts.thresholds,
     )
 
 

@@ -25,6 +25,12 @@ class Result(ctypes.Structure):
     _fields_ = (("member", c_uint32), ("flags", c_uint32), ("latency_ms", c_float), ("cpu_ms", c_float))
 
 
+class Reached(ctypes.Structure):
+    """``autotailor_reached``."""
+
+    _fields_ = (("exit", c_uint32), ("confidence", c_float))
+
+
 class Cost(ctypes.Structure):
     """``autotailor_cost``."""
 
@@ -41,9 +47,9 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "open": (c_void_p, (c_char_p, c_char_p)),
     "close": (None, (c_void_p,)),
     "sizes": (c_int, (c_void_p, POINTER(c_int), POINTER(c_int), POINTER(c_int), POINTER(c_size_t))),
-    "infer": (
+    "infer_exits": (
         c_int,
-        (c_void_p, c_void_p, c_int, c_int, c_int, c_float, c_void_p, c_size_t, POINTER(Result)),
+        (c_void_p, c_void_p, c_int, c_int, c_int, c_float, c_void_p, c_size_t, POINTER(Result), POINTER(Reached)),
     ),
     "set": (c_int, (c_void_p, c_char_p)),
     "load": (c_int, (c_void_p, POINTER(c_double), POINTER(c_double))),
@@ -94,7 +100,11 @@ def _loaded() -> ctypes.CDLL:
         )
     library.autotailor_error.restype = c_char_p
     for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(library, f"autotailor_{name}")
+        function = getattr(library, f"autotailor_{name}", None)
+        if function is None:
+            raise PoolError(
+                f"{path}: has no function autotailor_{name}: build it anew with: {places.serve_command('host')}"
+            )
         function.restype, function.argtypes = result, arguments
     return library
 

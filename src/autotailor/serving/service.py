@@ -20,7 +20,7 @@ import numpy as np
 
 from autotailor.serving import library
 from autotailor.serving.errors import PoolError
-from autotailor.serving.wire.bodies import Flag, Reply, Request, settings_body
+from autotailor.serving.wire.bodies import Flag, Reply, Request, answers_of, settings_body
 
 
 class Service:
@@ -28,6 +28,7 @@ class Service:
 
     Attributes:
         names, accuracies: of the members, in the order of the pool; accuracies in percent.
+        exits: names of each member's answers, in the order of its network: those of its exits, and ``last``.
         largest_input: shape ``(channels, height, width)`` of the largest input that a member has.
     """
 
@@ -42,6 +43,7 @@ class Service:
         members = self.status()["members"]
         self.names = tuple(str(member["name"]) for member in members)
         self.accuracies = tuple(float(member["accuracy"]) for member in members)
+        self.exits = tuple(answers_of(member) for member in members)
 
     @classmethod
     def of(cls, folder: str | Path, deadline_ms: float | None = None, **settings: float | str | None) -> Service:
@@ -80,13 +82,17 @@ class Service:
             )
         with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
             picture = np.ascontiguousarray(request.picture, dtype=np.float32)  # the library reads memory as it lies
-        outputs, result = np.empty(self._outputs, np.float32), library.Result()
-        places = outputs.ctypes.data, outputs.size, result
-        library.call("infer", self._open(), picture.ctypes.data, *picture.shape, request.deadline_ms, *places)
-        return Reply(result.member, Flag(result.flags), result.latency_ms, result.cpu_ms, outputs)
+        outputs, result, reached = np.empty(self._outputs, np.float32), library.Result(), library.Reached()
+        places = outputs.ctypes.data, outputs.size, result, reached
+        library.call("infer_exits", self._open(), picture.ctypes.data, *picture.shape, request.deadline_ms, *places)
+        times = result.latency_ms, result.cpu_ms
+        return Reply(result.member, Flag(result.flags), *times, outputs, reached.exit, reached.confidence)
 
     def set(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Changes settings: ``deadline_ms``, ``quantile``, ``rate``, ``battery``, ``pin``, ``quota``; returns all.
+        """Changes settings: ``deadline_ms``, ``quantile``, ``rate``, ``battery``, ``pin``, ``quota``, ``thresholds``.
+
+        Returns:
+            all settings.
 
         Raises:
             PoolError: a key is unknown or a value makes no sense; nothing has changed then.

@@ -25,7 +25,8 @@ typedef struct autotailor_pool autotailor_pool;
 enum {
     AUTOTAILOR_SWITCHED = 1,     /* another member ran than before */
     AUTOTAILOR_NOTHING_FITS = 2, /* no member meets the deadline now; the fastest one ran */
-    AUTOTAILOR_LATE = 4          /* this inference exceeded its deadline */
+    AUTOTAILOR_LATE = 4,         /* this inference exceeded its deadline */
+    AUTOTAILOR_EARLY = 8         /* an exit before the member's own answer answered */
 };
 
 typedef struct {
@@ -61,8 +62,24 @@ int autotailor_sizes(autotailor_pool* pool, int* channels, int* height, int* wid
 int autotailor_infer(autotailor_pool* pool, const float* picture, int channels, int height, int width, float deadline_ms,
                      float* outputs, size_t count, autotailor_result* result);
 
-/* Changes settings: a JSON object with deadline_ms, quantile, rate, battery, quota (numbers) or pin (a member's name); null takes
- * battery, quota and pin away. None is changed where one is invalid. */
+/* Members with exits answer before their end: at the deadline with the last exit that is done, and before it with the first whose
+ * confidence reaches its threshold. Behind the first exit a thread of the pool computes, with the cores and the priority of the
+ * thread that has asked first. */
+typedef struct {
+    uint32_t exit;    /* number of the exit that answered, 0 for the first; a member without exits answers with 0 */
+    float confidence; /* of the exit: its largest probability, or the margin to the second; NaN in a pool without exits */
+} autotailor_reached;
+
+/* autotailor_infer, which also says which exit answered; reached: may be NULL. */
+int autotailor_infer_exits(autotailor_pool* pool, const float* picture, int channels, int height, int width, float deadline_ms,
+                           float* outputs, size_t count, autotailor_result* result, autotailor_reached* reached);
+
+/* The name of a member's exit, "last" for its own answer; NULL where there is no such exit. */
+const char* autotailor_exit(autotailor_pool* pool, uint32_t member, uint32_t exit);
+
+/* Changes settings: a JSON object with deadline_ms, quantile, rate, battery, quota (numbers), pin (a member's name) or thresholds (a
+ * name of those of exits: "guaranteed", "60%"); null takes battery, quota, pin and thresholds away, and without thresholds pictures
+ * leave at the deadline only. None is changed where one is invalid. */
 int autotailor_set(autotailor_pool* pool, const char* settings);
 
 /* What is known of the load: how much slower operators run than without load, and waiting for the processor as a share of CPU time.

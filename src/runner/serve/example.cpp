@@ -4,6 +4,7 @@
 #include <autotailor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -29,15 +30,18 @@ int main(int count, char** words) {
     }
     for (int i = 0; i < (count > 3 ? std::atoi(words[3]) : 1); ++i) {
         autotailor_result result;
-        const int failed = autotailor_infer(pool.get(), picture.data(), channels, height, width, std::strtof(words[2], nullptr),
-                                            outputs.data(), outputs.size(), &result);
+        autotailor_reached reached;
+        const int failed = autotailor_infer_exits(pool.get(), picture.data(), channels, height, width, std::strtof(words[2], nullptr),
+                                                  outputs.data(), outputs.size(), &result, &reached);
         if (failed) {
             std::fprintf(stderr, "example: %s\n", autotailor_error());
             return 1;
         }
         const auto best = std::max_element(outputs.begin(), outputs.end());
-        std::printf("class %d of %zu, %.9g, by %s in %.3f ms%s\n", static_cast<int>(best - outputs.begin()), classes, *best,
+        std::printf("class %d of %zu, %.9g, by %s in %.3f ms%s", static_cast<int>(best - outputs.begin()), classes, *best,
                     autotailor_member(pool.get(), result.member), result.latency_ms, result.flags & AUTOTAILOR_LATE ? ", too late" : "");
+        if (std::isnan(reached.confidence)) std::printf("\n");  // a pool without exits
+        else std::printf(", exit %s, confidence %.3f\n", autotailor_exit(pool.get(), result.member, reached.exit), reached.confidence);
     }
     return 0;
 }

@@ -81,6 +81,7 @@ EXPORTED autotailor_pool* autotailor_open(const char* folder, const char* settin
         Settings wanted;
         Pool opened = open_pool(folder);
         wanted.policy.deadline_ms = default_deadline_ms(opened);
+        wanted.thresholds = default_thresholds(opened);
         if (settings) wanted = changed(wanted, settings, true);
         return new autotailor_pool(std::move(opened), wanted);
     });
@@ -92,15 +93,6 @@ EXPORTED uint32_t autotailor_members(autotailor_pool* pool) {
     return guarded<uint32_t>(0, [&] {
         require(pool, "the pool");
         return static_cast<uint32_t>(pool->engine.pool().members.size());
-    });
-}
-
-EXPORTED const char* autotailor_member(autotailor_pool* pool, uint32_t member) {
-    return guarded<const char*>(nullptr, [&] {
-        require(pool, "the pool");
-        const std::vector<Member>& members = pool->engine.pool().members;
-        if (member >= members.size()) throw PoolError("there is no member " + std::to_string(member) + ": the pool has " + std::to_string(members.size()));
-        return members[member].name.c_str();
     });
 }
 
@@ -116,8 +108,32 @@ EXPORTED int autotailor_sizes(autotailor_pool* pool, int* channels, int* height,
     });
 }
 
+static const Member& member_of(autotailor_pool* pool, uint32_t member) {
+    require(pool, "the pool");
+    const std::vector<Member>& members = pool->engine.pool().members;
+    if (member >= members.size()) throw PoolError("there is no member " + std::to_string(member) + ": the pool has " + std::to_string(members.size()));
+    return members[member];
+}
+
+EXPORTED const char* autotailor_member(autotailor_pool* pool, uint32_t member) {
+    return guarded<const char*>(nullptr, [&] { return member_of(pool, member).name.c_str(); });
+}
+
+EXPORTED const char* autotailor_exit(autotailor_pool* pool, uint32_t member, uint32_t exit) {
+    return guarded<const char*>(nullptr, [&] {
+        const std::vector<Exit>& exits = member_of(pool, member).exits;
+        if (exit > exits.size()) throw PoolError("there is no exit " + std::to_string(exit) + ": the member has " + std::to_string(exits.size()) + ", and its own answer");
+        return exit == exits.size() ? pool_text::last_exit : exits[exit].name.c_str();
+    });
+}
+
 EXPORTED int autotailor_infer(autotailor_pool* pool, const float* picture, int channels, int height, int width, float deadline_ms,
                               float* outputs, size_t count, autotailor_result* result) {
+    return autotailor_infer_exits(pool, picture, channels, height, width, deadline_ms, outputs, count, result, nullptr);
+}
+
+EXPORTED int autotailor_infer_exits(autotailor_pool* pool, const float* picture, int channels, int height, int width, float deadline_ms,
+                                    float* outputs, size_t count, autotailor_result* result, autotailor_reached* reached) {
     return guarded(1, [&] {
         require(pool, "the pool");
         require(picture, "the picture");
@@ -129,6 +145,7 @@ EXPORTED int autotailor_infer(autotailor_pool* pool, const float* picture, int c
         std::memcpy(outputs, answer.outputs->data(), needed * sizeof(float));
         if (result)
             *result = {static_cast<uint32_t>(answer.member), answer.flags, static_cast<float>(answer.latency_ms), static_cast<float>(answer.cpu_ms)};
+        if (reached) *reached = {static_cast<uint32_t>(answer.exit), static_cast<float>(answer.confidence)};
         return 0;
     });
 }

@@ -20,6 +20,7 @@ static const char usage[] =
     "usage: autotailor-serve POOL [--socket PATH | --tcp PORT] [--deadline-ms D] [--quantile Q] [--rate R] [--quota CORES]\n"
     "                        [--margin SHARE] [--dwell-s S] [--horizon N] [--battery LEVEL] [--pin MEMBER] [--memory-mb M]\n"
     "                        [--keep-s S] [--long-s S] [--lease-s S] [--idle-s S] [--cores N,N,...|any] [--sensors FOLDER]\n"
+    "                        [--thresholds NAME]\n"
     "       autotailor-serve --check POOL | --gather MEMBER POOL | --version | --help\n"
     "The socket is POOL/serve.sock if neither --socket nor --tcp is given, the deadline 1.25 times the latency of the largest\n"
     "member, the quota that of the control group, and inferences run on the cores on which the pool was measured.\n";
@@ -38,6 +39,7 @@ static Settings settings_of(const CommandLine& line, const Pool& pool) {
     settings.keep_s = line.number("--keep-s", settings.keep_s);
     settings.long_s = line.number("--long-s", settings.long_s);
     settings.pin = line.text("--pin");
+    settings.thresholds = without_blanks(line.text("--thresholds", default_thresholds(pool)));
     settings.most_memory_bytes = megabytes(line.number("--memory-mb", 0.0));
     return settings;
 }
@@ -141,7 +143,7 @@ int main(int count, char** words) {
             gather(words[3], words[2]);
         } else {
             const CommandLine line(count, words, {"--socket", "--tcp", "--deadline-ms", "--quantile", "--rate", "--quota", "--margin", "--dwell-s",
-                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s", "--long-s", "--lease-s", "--idle-s", "--cores", "--sensors"});
+                                                  "--horizon", "--battery", "--pin", "--memory-mb", "--keep-s", "--long-s", "--lease-s", "--idle-s", "--cores", "--sensors", "--thresholds"});
             if (line.pool.empty()) {
                 std::cerr << usage;
                 return 64;

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from device.emulation import needed
-from pools import CLASSES, SIDES, TinyPool, tiny_pool
+from pools import CLASSES, SIDES, TinyPool, early_pool, tiny_pool
 from served import SOURCES, serve_binary
 
 LARGEST = max(SIDES)
@@ -103,6 +103,30 @@ def test_the_example_says_the_class_of_a_picture(pool: TinyPool, target: str, tm
     failed = subprocess.run([str(program), str(tmp_path / "none"), "1"], capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert "none/pool.txt: cannot be read" in failed.stderr
+
+
+def test_the_example_says_which_exit_answered(target: str, tmp_path: Path) -> None:
+    pool = early_pool(tmp_path / "pool")
+    program = built(target, tmp_path, "g++", SOURCES / "example.cpp", "-std=c++17")
+    logits = pool.logits(0, pool.picture(0))
+    shares = np.exp(logits) / np.exp(logits).sum()
+    for deadline in ("1000", "0.0001"):
+        words, sent = [str(program), str(pool.folder), deadline], pool.picture(0).tobytes()
+        (line,) = subprocess.run(words, input=sent, capture_output=True, check=True).stdout.decode().splitlines()
+        assert line.startswith(f"class {logits.argmax()} of {CLASSES}, ")
+        assert line.endswith(f"exit stage1, confidence {shares.max():.3f}")
+        assert (", too late" in line) == (deadline != "1000")
+
+
+def test_exits_have_names(library: ctypes.CDLL, tmp_path: Path) -> None:
+    library.autotailor_exit.restype = ctypes.c_char_p
+    library.autotailor_exit.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32]
+    opened = library.autotailor_open(str(early_pool(tmp_path / "pool").folder).encode(), None)
+    assert [library.autotailor_exit(opened, 0, number) for number in range(3)] == [b"stage1", b"stage2", b"last"]
+    for member, number, message in ((0, 3, b"there is no exit 3"), (1, 0, b"there is no member 1")):
+        assert library.autotailor_exit(opened, member, number) is None
+        assert message in library.autotailor_error()
+    library.autotailor_close(opened)
 
 
 def test_four_threads_of_a_c_program_take_turns(pool: TinyPool, target: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,10 +95,10 @@ def run_infer(options: argparse.Namespace) -> None:
     classes = read_classes(pool_folder(options.pool)) if options.pool else ()
     found: list[dict[str, Any]] = []
     with Client(address_of(options)) as client:
-        names = _members(client)
+        members = _members(client)
         for path, picture in zip(options.pictures, pictures, strict=True):
             try:
-                reply, names = _answer(client, picture, options.deadline_ms, names)
+                reply, members = _answer(client, picture, options.deadline_ms, members)
             except PoolError as error:
                 raise PoolError(f"{path}: {error}") from error
             if classes and len(classes) != len(reply.outputs):
@@ -106,7 +106,7 @@ def run_infer(options: argparse.Namespace) -> None:
                     f"--pool {options.pool}: its networks have {len(classes)} classes, and the server answers with "
                     f"{len(reply.outputs)} numbers; name the pool that this server serves"
                 )
-            answered = int(reply.outputs.argmax())
+            answered, member = int(reply.outputs.argmax()), members[reply.member]
             found.append(
                 {
                     "picture": str(path),
@@ -114,8 +114,9 @@ def run_infer(options: argparse.Namespace) -> None:
                     "class_name": classes[answered] if classes else None,
                     "latency_ms": reply.latency_ms,
                     "cpu_ms": reply.cpu_ms,
-                    "member": names[reply.member],
+                    "member": member["name"],
                     "late": Flag.LATE in reply.flags,
+                    **_exit_of(reply, members),
                 }
             )
     if options.json:
@@ -125,18 +126,32 @@ def run_infer(options: argparse.Namespace) -> None:
             late = ", late" if row["late"] else ""
             name = f" ({row['class_name']})" if row["class_name"] is not None else ""
             took = f"{row['latency_ms']:.3g} ms by {row['member']}{late}"
-            say(f"{row['picture']}: class {row['class']}{name} in {took}")
+            sure = f", exit {row['exit']}, confidence {row['confidence']:.2f}" if "exit" in row else ""
+            say(f"{row['picture']}: class {row['class']}{name} in {took}{sure}")
 
 
-def _members(client: Client) -> list[str]:
-    """The names of a pool's members, in its order."""
-    return [member["name"] for member in client.status()["members"]]
+def _members(client: Client) -> list[dict[str, Any]]:
+    """The pool's members as the status has them, in its order."""
+    return list(client.status()["members"])
+
+
+def _exit_of(reply: Reply, members: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Which exit answered, where the pool has such."""
+    from autotailor.serving.wire.bodies import answers_of
+
+    if not _have_exits(members):
+        return {}
+    return {"exit": answers_of(members[reply.member])[reply.exit], "confidence": reply.confidence}
+
+
+def _have_exits(members: Sequence[Mapping[str, Any]]) -> bool:
+    return any("exits" in member for member in members)
 
 
 def _answer(
-    client: Client, picture: npt.NDArray[np.float32], deadline_ms: float, names: list[str]
-) -> tuple[Reply, list[str]]:
-    """A server's reply with the names of the members that its number refers to.
+    client: Client, picture: npt.NDArray[np.float32], deadline_ms: float, members: list[dict[str, Any]]
+) -> tuple[Reply, list[dict[str, Any]]]:
+    """A server's reply with the members that its number refers to.
 
     A reply holds a member's number in the pool that answered. Where the server has loaded another pool meanwhile,
     nobody knows which of both answered, and the picture is sent again.
@@ -145,13 +160,14 @@ def _answer(
         client: of the server.
         picture: to be sent.
         deadline_ms: of the inference.
-        names: of the members before.
+        members: before.
     """
     while True:
-        reply, after = client.infer(picture, deadline_ms), _members(client)
-        if after == names:
-            return reply, names
-        names = after
+        ask = client.infer_exits if _have_exits(members) else client.infer
+        reply, after = ask(picture, deadline_ms), _members(client)
+        if after == members:
+            return reply, members
+        members = after
 
 
 def run_reload(options: argparse.Namespace) -> None:

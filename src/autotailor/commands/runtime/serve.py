@@ -47,6 +47,11 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second that must fit; 0: one at a time")
     parser.add_argument(
+        "--thresholds",
+        metavar="NAME",
+        help="of exits: the name of a budget, or guaranteed; empty: pictures leave at their deadline only",
+    )
+    parser.add_argument(
         "--cores",
         metavar="N,N,...",
         help="without --device: cores that inferences run on, or `any` (default: those on which the pool was measured)",
@@ -108,7 +113,9 @@ def _serve_here(options: argparse.Namespace) -> None:
 def _policy(options: argparse.Namespace) -> list[str]:
     """What is asked of a pool, as options of ``autotailor-serve``."""
     words = ["--quantile", str(options.quantile), "--rate", str(options.rate)]
-    return words if options.deadline_ms is None else [*words, "--deadline-ms", str(options.deadline_ms)]
+    for flag, value in (("--deadline-ms", options.deadline_ms), ("--thresholds", options.thresholds)):
+        words += [] if value is None else [flag, str(value)]
+    return words
 
 
 def _serve_there(options: argparse.Namespace) -> None:

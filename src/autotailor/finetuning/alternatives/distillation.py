@@ -22,6 +22,10 @@ from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.ir.supernet import SuperNet
 
 
+LOWER = 0.5
+"""Learning rate of the part in SubNets, over that of the part alone, which its steps continue."""
+
+
 @dataclass(frozen=True, eq=False)
 class DistilResult:
     """The SuperNet with its branches trained.
@@ -81,9 +85,7 @@ def distil(
     found = DistilResult(net.with_weights(alone.weights), errors, kept, alone.known, alone.history)
     if not together:
         return found
-    begun = len(alone.history)
-    path = train_on_path(
-        found.net, data, replace(each, images=together), workdir, lambda row, epoch: record(row, epoch + begun)
-    )
+    begun, later = len(alone.history), replace(each, images=together, lr=LOWER * each.lr)
+    path = train_on_path(found.net, data, later, workdir, lambda row, epoch: record(row, epoch + begun))
     history = [*alone.history, *({**row, "epoch": row["epoch"] + begun} for row in path.history)]
     return replace(found, net=path.net, history=history, on_path=(path.before, path.after))

@@ -13,8 +13,8 @@ Example, with one member (lines are broken here, and hashes cut)::
         energy_mj - input in0 3x32x32 output out0 10 param 77c1... slices 02be...
     end 8d3e...
 
-The line ``cores`` is missing where the system chose the cores of the measurements. The hash behind ``end`` is that of
-all bytes before its line.
+The line ``cores`` is missing where the system chose the cores of the measurements. Members with exits have further
+lines (``exits.py``). The hash behind ``end`` is that of all bytes before its line.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from autotailor.serving.errors import PoolError
+from autotailor.serving.files import words
+from autotailor.serving.files.exits import Confidence, Exit, Thresholds, lines_of, parse_exits
 
 CLASSES = ("compute", "memory", "fixed")
 """The classes of operators that load slows down differently (``Member.split_ms``, in this order).
@@ -38,8 +40,6 @@ INDEX, WEIGHTS, NORMS, MEMBERS = "pool.txt", "weights.bin", "norms.bin", "member
 PRECISIONS = {"fp32": "<f4", "fp16": "<f2"}
 """Names of the precisions of ``weights.bin``, and NumPy's names of their types."""
 REMEDY = "copy the folder of the pool again, or make it anew with the rule pool"
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class Member:
         input, shape: blob of the image, and its shape ``(channels, height, width)``.
         output, classes: blob of the logits, and their number.
         param, slices: SHA-256 of the member's two files.
+        exits: where it can answer before its end, in the order of the network.
+        thresholds: of its exits, by name.
     """
 
     name: str
@@ -76,6 +78,8 @@ class Member:
     classes: int
     param: str
     slices: str
+    exits: tuple[Exit, ...] = ()
+    thresholds: tuple[Thresholds, ...] = ()
 
     @property
     def latency_ms(self) -> float:
@@ -95,6 +99,7 @@ class Index:
         weights, norms: the two files that members share.
         members: by rising latency.
         cores: on which it was measured; empty where the system chose.
+        confidence: of answers, where members have exits.
     """
 
     model: str
@@ -106,6 +111,7 @@ class Index:
     norms: File
     members: tuple[Member, ...]
     cores: tuple[int, ...] = ()
+    confidence: Confidence | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -129,7 +135,10 @@ class Index:
             *([f"cores {' '.join(map(str, self.cores))}"] if self.cores else []),
             f"weights {self.precision} {self.weights.bytes} {self.weights.sha256}",
             f"norms {self.norms.bytes} {self.norms.sha256}",
-            *(_member_line(member) for member in self.members),
+            *([self.confidence.line()] if self.confidence else []),
+            *chain.from_iterable(
+                (_member_line(member), *lines_of(member.exits, member.thresholds)) for member in self.members
+            ),
         ]
         body = "".join(f"{line}\n" for line in lines)
         return f"{body}end {hashlib.sha256(body.encode()).hexdigest()}\n"
@@ -151,15 +160,15 @@ class Index:
             next(lines)
             (model,), (device,) = _words(lines, "model", 1), _words(lines, "device", 1)
             threads, *options = _words(lines, "runtime")
-            line = next(lines)
-            cores = tuple(_count(word, least=0) for word in line.split(" ")[1:]) if line.startswith("cores ") else ()
-            lines = lines if cores else chain([line], lines)
+            cores, lines = _optional(lines, "cores")
             precision, *weights = _words(lines, "weights", 3)
             norms = _words(lines, "norms", 2)
+            confidence, lines = _optional(lines, "confidence")
             index = cls(
-                *(_name(model), _name(device), _count(threads), tuple(_option(each) for each in options)),
-                *(precision, _file(weights), _file(norms), tuple(_member(each) for each in lines)),
-                cores,
+                *(words.name(model), words.name(device), words.count(threads), tuple(map(_option, options))),
+                *(precision, _file(weights), _file(norms), _members(lines)),
+                tuple(words.count(word, least=0) for word in cores),
+                Confidence(*confidence) if confidence else None,
             )
             index._check()
         except (ValueError, StopIteration) as error:
@@ -175,6 +184,8 @@ class Index:
             raise ValueError("two members have the same name")
         if len({member.classes for member in self.members}) > 1:
             raise ValueError("members have different numbers of classes")
+        if (self.confidence is None) == any(member.exits for member in self.members):
+            raise ValueError("members have exits without a line confidence, or there is such a line without exits")
 
 
 def check_successor(before: Index, after: Index) -> None:
@@ -224,23 +235,39 @@ def _member(line: str) -> Member:
     found = _MEMBER.fullmatch(line)
     if found is None:
         raise ValueError(f"{line[:80]!r} is no line of a member")
-    split = tuple(_number(found[name]) for name in CLASSES)
-    latency, (c, h, w) = _number(found["latency"]), (_count(size) for size in found["shape"].split("x"))
+    split = tuple(words.number(found[name]) for name in CLASSES)
+    latency, (c, h, w) = words.number(found["latency"]), (words.count(size) for size in found["shape"].split("x"))
     if min(split) < 0 or latency <= 0 or not math.isclose(sum(split), latency, rel_tol=1e-6):
         raise ValueError(f"member {found['name']}: its latency {latency} ms is not the sum of {split}")
     return Member(
-        name=_name(found["name"]),
-        accuracy=_number(found["accuracy"]),
+        name=words.name(found["name"]),
+        accuracy=words.number(found["accuracy"]),
         split_ms=(split[0], split[1], split[2]),
-        peak_bytes=_count(found["peak"]),
-        energy_mj=math.nan if found["energy"] == "-" else _number(found["energy"]),
+        peak_bytes=words.count(found["peak"]),
+        energy_mj=math.nan if found["energy"] == "-" else words.number(found["energy"]),
         input=found["input"],
         shape=(c, h, w),
         output=found["output"],
-        classes=_count(found["classes"]),
-        param=_hash(found["param"]),
-        slices=_hash(found["slices"]),
+        classes=words.count(found["classes"]),
+        param=words.digest(found["param"]),
+        slices=words.digest(found["slices"]),
     )
+
+
+def _members(lines: Iterable[str]) -> tuple[Member, ...]:
+    """The members, each with the lines of exits behind its own one."""
+    found: list[list[str]] = []
+    for line in lines:
+        if line.startswith("member ") or not found:
+            found.append([])
+        found[-1].append(line)
+    members = ((_member(line), further) for line, *further in found)
+    return tuple(_with_exits(member, further) for member, further in members)
+
+
+def _with_exits(member: Member, lines: Sequence[str]) -> Member:
+    exits, thresholds = parse_exits(lines, member.output, member.latency_ms)
+    return replace(member, exits=exits, thresholds=thresholds)
 
 
 def _body(content: bytes, path: str) -> list[str]:
@@ -264,37 +291,20 @@ def _words(lines: Iterator[str], key: str, count: int | None = None) -> list[str
     return words
 
 
+def _optional(lines: Iterator[str], key: str) -> tuple[list[str], Iterator[str]]:
+    """The words of a line that may be missing, and the lines behind it."""
+    line = next(lines, "")
+    if line.startswith(f"{key} "):
+        return line.split(" ")[1:], lines
+    return [], chain([line] if line else [], lines)
+
+
 def _option(word: str) -> tuple[str, bool]:
     name, _, value = word.partition("=")
     if value not in ("0", "1"):
         raise ValueError(f"{word!r} is no option NAME=0 or NAME=1")
-    return _name(name), value == "1"
+    return words.name(name), value == "1"
 
 
-def _file(words: list[str]) -> File:
-    return File(_count(words[0], least=0), _hash(words[1]))
-
-
-def _name(word: str) -> str:
-    if not _NAME.fullmatch(word):
-        raise ValueError(f"{word!r} is no name")
-    return word
-
-
-def _hash(word: str) -> str:
-    if not _HASH.fullmatch(word):
-        raise ValueError(f"{word!r} is no SHA-256")
-    return word
-
-
-def _count(word: str, least: int = 1) -> int:
-    if not (word.isascii() and word.isdigit()) or int(word) < least:
-        raise ValueError(f"{word!r} is no whole number from {least}")
-    return int(word)
-
-
-def _number(word: str) -> float:
-    value = float(word)
-    if not math.isfinite(value):
-        raise ValueError(f"{word!r} is no finite number")
-    return value
+def _file(found: list[str]) -> File:
+    return File(words.count(found[0], least=0), words.digest(found[1]))

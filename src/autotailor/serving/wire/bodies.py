@@ -19,7 +19,7 @@ from autotailor.serving.wire.frames import SPARE_BYTES
 Picture = npt.NDArray[np.float32]
 
 REQUEST = struct.Struct("<fHHHH")
-REPLY = struct.Struct("<HHffI")
+REPLY, REPLY_WITH_EXIT = struct.Struct("<HHffI"), struct.Struct("<HHffHHfI")
 FLOAT = np.dtype("<f4")
 
 
@@ -29,6 +29,8 @@ class Flag(IntFlag):
     SWITCHED = 1
     NOTHING_FITS = 2
     LATE = 4
+    EARLY = 8
+    """An exit before the member's own answer answered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,9 @@ class Reply:
         flags: what the answer says of the inference.
         latency_ms: wall time of the inference, from its turn to its outputs.
         cpu_ms: CPU time of the inference.
-        outputs: of the network, ``[N]``.
+        outputs: of the network, or of its exit that answered, ``[N]``.
+        exit: number of the exit that answered, 0 for the first; as many as the member has for its own answer.
+        confidence: of the exit; NaN in a pool without exits.
     """
 
     member: int
@@ -75,21 +79,30 @@ class Reply:
     latency_ms: float
     cpu_ms: float
     outputs: Picture
+    exit: int = 0
+    confidence: float = math.nan
 
     @classmethod
-    def unpack(cls, body: bytes) -> Reply:
-        """The answer of a body.
+    def unpack(cls, body: bytes, has_exit: bool = False) -> Reply:
+        """The answer of a body, of ``Kind.INFER`` or, with the exit that answered, of ``Kind.INFER_EXITS``.
 
         Raises:
             PoolError: the body is no answer.
         """
-        if len(body) < REPLY.size:
-            raise PoolError(f"the server answered {len(body)} bytes, expected at least {REPLY.size}")
-        member, flags, latency, cpu, count = REPLY.unpack_from(body)
-        if len(body) != REPLY.size + count * FLOAT.itemsize:
-            raise PoolError(f"the server announced {count} outputs, and {len(body) - REPLY.size} bytes came")
-        outputs = np.frombuffer(body, dtype=FLOAT, offset=REPLY.size).astype(np.float32, copy=False)
-        return cls(member, Flag(flags), latency, cpu, outputs)
+        head = REPLY_WITH_EXIT if has_exit else REPLY
+        if len(body) < head.size:
+            raise PoolError(f"the server answered {len(body)} bytes, expected at least {head.size}")
+        member, flags, latency, cpu, *further, count = head.unpack_from(body)
+        if len(body) != head.size + count * FLOAT.itemsize:
+            raise PoolError(f"the server announced {count} outputs, and {len(body) - head.size} bytes came")
+        outputs = np.frombuffer(body, dtype=FLOAT, offset=head.size).astype(np.float32, copy=False)
+        number, _, confidence = further or (0, 0, math.nan)
+        return cls(member, Flag(flags), latency, cpu, outputs, number, confidence)
+
+
+def answers_of(member: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of a member's answers as a status has them, which ``Reply.exit`` counts: its exits, and ``last``."""
+    return (*(str(each["name"]) for each in member.get("exits", ())), "last")
 
 
 def settings_body(settings: Mapping[str, Any]) -> bytes:

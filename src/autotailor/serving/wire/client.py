@@ -79,6 +79,15 @@ class Client:
         """
         return self.ask(Request(np.asarray(picture, dtype=np.float32), deadline_ms))
 
+    def infer_exits(self, picture: Picture, deadline_ms: float = 0.0) -> Reply:
+        """``infer`` of a pool with exits: the reply also says which exit answered, and how sure it is.
+
+        Raises:
+            PoolError: as ``infer``; or the server is older than exits.
+        """
+        request = Request(np.asarray(picture, dtype=np.float32), deadline_ms)
+        return Reply.unpack(self.forward(Kind.INFER_EXITS, request.pack()), has_exit=True)
+
     def status(self) -> dict[str, Any]:
         """What runs: members, the active one, what the monitor knows, settings."""
         return dict(json.loads(self.forward(Kind.STATUS)))
@@ -88,7 +97,10 @@ class Client:
         return self.forward(Kind.METRICS).decode()
 
     def set(self, **settings: float | str | None) -> dict[str, Any]:
-        """Changes settings of the server: ``deadline_ms``, ``quantile``, ``rate``, ``battery``, ``pin``, ``quota``.
+        """Changes settings of the server.
+
+        They are ``deadline_ms``, ``quantile``, ``rate``, ``battery``, ``pin``, ``quota`` and, of exits, ``thresholds``
+        (the name of a budget, or ``guaranteed``).
 
         Returns:
             all settings.

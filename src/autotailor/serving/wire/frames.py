@@ -33,6 +33,7 @@ class Kind(IntEnum):
     STOP = 5
     RELOAD = 6
     OPEN = 7
+    INFER_EXITS = 8
     ERROR = 255
 
 

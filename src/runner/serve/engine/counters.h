@@ -20,6 +20,7 @@ struct Counters {
 
     const double opened_ms = wall_ms();
     std::vector<uint64_t> inferences;                    // by member
+    std::vector<std::vector<uint64_t>> exits;            // by member and exit that answered, the member's own answer last
     std::array<uint64_t, ends.size() + 1> ratios = {};  // inferences up to each end and above the one before
     uint64_t missed = 0, switches = 0, errors = 0, nothing_fits = 0, preparations = 0;
     double accuracy_sum = 0.0, wall_sum_ms = 0.0, cpu_sum_ms = 0.0, ratio_sum = 0.0, prepared_sum_ms = 0.0;

@@ -12,16 +12,17 @@
 #include <utility>
 #include <vector>
 
+#include "anytime.h"
 #include "chooser.h"
 #include "counters.h"
 #include "picture.h"
 #include "preparer.h"
 
 struct Answer {
-    enum Flags { switched = 1, nothing_fits = 2, late = 4 };
-    size_t member = 0;
+    enum Flags { switched = 1, nothing_fits = 2, late = 4, early = 8 };
+    size_t member = 0, exit = 0;  // the exit that answered; as many as the member has for its own answer
     unsigned flags = 0;
-    double latency_ms = 0.0, cpu_ms = 0.0;
+    double latency_ms = 0.0, cpu_ms = 0.0, confidence = NAN;  // how sure the exit is; NaN in a pool without exits
     const std::vector<float>* outputs = nullptr;  // valid until the next inference
 };
 
@@ -30,8 +31,9 @@ class Engine {
 public:
     Engine(Pool opened, const Settings& wanted, const Sensors& sensors)
         : pool_(std::move(opened)), chooser_(pool_, sensors), loaded_(pool_.members.size()), preparer_(pool_),
-          clock_(pool_.threads, preparer_.clock()), fastest_(chooser_.fastest()) {
+          clock_(pool_.threads, preparer_.clock()), anytime_(pool_.confidence, clock_), fastest_(chooser_.fastest()) {
         counters_.inferences.resize(pool_.members.size());
+        for (const Member& member : pool_.members) counters_.exits.emplace_back(member.exits.size() + 1);
         limit_memory(wanted.most_memory_bytes);
         chooser_.apply(wanted);
         load(fastest_);
@@ -68,19 +70,23 @@ public:
         if (loaded_[target_]) run_from_now(target_);
         const Member& member = pool_.members[running_];
         Answer answer;
-        const double begin = wall_ms(), cpu = clock_.ms();
-        answer.outputs = &loaded_[running_]->infer(at_size(picture, size, member.input));
-        answer.cpu_ms = std::max(clock_.ms() - cpu, 1e-6);
-        answer.latency_ms = std::max(wall_ms() - begin, 1e-6);
         answer.member = running_;
-        if (counters_.ran(running_, member.accuracy, answer.latency_ms, answer.cpu_ms, deadline)) answer.flags |= Answer::late;
+        const double begin = wall_ms();
+        const float* input = at_size(picture, size, member.input);
+        if (member.exits.empty()) run(input, answer);
+        else run_until(input, begin + deadline, answer);
+        answer.latency_ms = std::max(wall_ms() - begin, 1e-6);
+        if (answer.exit < member.exits.size()) answer.flags |= Answer::early;
+        ++counters_.exits[running_][answer.exit];
+        if (counters_.ran(running_, member.accuracy_of(answer.exit), answer.latency_ms, answer.cpu_ms, deadline)) answer.flags |= Answer::late;
         if (running_ != ran_) {
             ++counters_.switches;
             answer.flags |= Answer::switched;
             ran_ = running_;
         }
         if (without_fit_ms_ >= 0) answer.flags |= Answer::nothing_fits;
-        if (chooser_.learn(answer.member, answer.latency_ms, answer.cpu_ms)) choose(deadline);
+        const double took = member.exits.empty() ? answer.latency_ms : reached_.wall_ms;
+        if (chooser_.learn(answer.member, took, answer.cpu_ms, answer.exit)) choose(deadline);
         return answer;
     }
 
@@ -91,24 +97,41 @@ public:
         choose(wanted.policy.deadline_ms);
     }
 
-    // Takes over what is known of the load, and what is asked for, from another pool's engine. The pin goes, because its name may
-    // be another SubNet's by now.
+    // Takes over what is known of the load, and what is asked for, from another pool's engine.
     void inherit(const Engine& before) {
         chooser_.inherit(before.chooser_);
-        Settings wanted = before.settings();
-        wanted.pin.clear();
-        apply(wanted);
+        apply(for_successor(before.settings(), pool_));
     }
 
     // What is to be done now and then: takes what is prepared, and frees the member that ran before. A caller without
     // requests calls it every second.
     void tidy() {
         collect();
+        if (is_held_) release();
         if (previous_ != none && wall_ms() - switched_ms_ > 1e3 * settings().keep_s) forget_previous();
     }
 
 private:
     static constexpr size_t none = static_cast<size_t>(-1);
+
+    // Runs the member to its end.
+    void run(const float* input, Answer& answer) {
+        const double cpu = clock_.ms();
+        answer.outputs = &loaded_[running_]->infer(input);
+        answer.cpu_ms = std::max(clock_.ms() - cpu, 1e-6);
+        if (pool_.has_exits) answer.confidence = pool_.confidence.of(*answer.outputs, true);
+    }
+
+    // Runs the member until an exit is sure, or until a time.
+    void run_until(const float* input, double until_ms, Answer& answer) {
+        const Member& member = pool_.members[running_];
+        const auto found = member.thresholds.find(settings().thresholds);
+        reached_ = anytime_.answer(*loaded_[running_], input, found == member.thresholds.end() ? nullptr : &found->second, until_ms);
+        answer.exit = reached_.exit;
+        answer.confidence = reached_.confidence;
+        answer.cpu_ms = reached_.cpu_ms;
+        answer.outputs = &reached_.outputs;
+    }
 
     // Members that do not fit into the memory limit beside the fastest one are never chosen.
     void limit_memory(size_t most) {
@@ -189,9 +212,12 @@ private:
 
     // Frees the members that need not be materialised.
     void release() {
-        for (size_t number = 0; number < loaded_.size(); ++number)
-            if (loaded_[number] && number != running_ && number != target_ && number != previous_ && number != fastest_)
-                preparer_.retire(std::move(loaded_[number]));
+        is_held_ = false;
+        for (size_t number = 0; number < loaded_.size(); ++number) {
+            if (!loaded_[number] || number == running_ || number == target_ || number == previous_ || number == fastest_) continue;
+            if (anytime_.holds(loaded_[number].get())) is_held_ = true;  // until a layer is done
+            else preparer_.retire(std::move(loaded_[number]));
+        }
     }
 
     void forget_previous() {
@@ -243,6 +269,9 @@ private:
     std::vector<float> resized_;
     Preparer preparer_;  // ends before what it reads
     CpuClock clock_;
+    Anytime anytime_;  // ends before the members that it runs
+    Anytime::Reached reached_;
+    bool is_held_ = false;  // a member that is to be freed was still at its last layer
     const size_t fastest_;
     size_t running_ = 0, target_ = 0;
     size_t ran_ = none, previous_ = none, asked_ = none;  // the member of the last inference; that before a switch; the one in preparation

@@ -18,8 +18,14 @@ inline int inferences_ahead(double count) {
     return static_cast<int>(count);
 }
 
+// exits.json writes "60 %", and pool.txt, whose words have no blanks, 60%.
+inline std::string without_blanks(std::string name) {
+    name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
+    return name;
+}
+
 // Changes the settings that a JSON object names: numbers for deadline_ms, quantile, rate, battery and quota, a member's name for
-// pin. null takes battery, quota and pin away. What holds for the life of an engine can be given when it opens only.
+// pin, a name for thresholds of exits. null takes battery, quota, pin and thresholds away. What holds for the life of an engine can be given when it opens only.
 inline Settings changed(Settings settings, const std::string& json, bool opens = false) {
     for (const auto& each : JsonReader(json).object()) {
         const std::string& name = each.first;
@@ -44,19 +50,24 @@ inline Settings changed(Settings settings, const std::string& json, bool opens =
             if (value.kind == JsonValue::number || (value.kind == JsonValue::string && value.text.empty()))
                 throw PoolError("set: pin is the name of a member, or null");
             settings.pin = value.text;
+        } else if (name == "thresholds") {
+            if (value.kind == JsonValue::number) throw PoolError("set: thresholds is the name of some, such as guaranteed or 60%, or null");
+            settings.thresholds = without_blanks(value.text);
         } else {
-            throw PoolError("set: " + name + " is no setting; there are deadline_ms, quantile, rate, battery, quota, pin");
+            throw PoolError("set: " + name + " is no setting; there are deadline_ms, quantile, rate, battery, quota, pin, thresholds");
         }
     }
     return settings;
 }
 
-inline std::string settings_json(const Settings& settings) {
+inline std::string settings_json(const Settings& settings, bool has_exits = false) {
     const Policy& policy = settings.policy;
     JsonObject object;
     object.add("deadline_ms", policy.deadline_ms).add("quantile", policy.quantile).add("rate", policy.rate);
     object.add("battery", settings.battery).add("quota", policy.quota);
-    return object.raw("pin", settings.pin.empty() ? "null" : quoted(settings.pin)).text();
+    object.raw("pin", settings.pin.empty() ? "null" : quoted(settings.pin));
+    if (has_exits) object.raw("thresholds", settings.thresholds.empty() ? "null" : quoted(settings.thresholds));
+    return object.text();
 }
 
 // What is known of the load.
@@ -75,15 +86,34 @@ inline std::string readings_json(const Readings& readings) {
     return object.text();
 }
 
+// How often each exit of a member answered.
+inline std::string by_exit_json(const Member& member, const std::vector<uint64_t>& counts) {
+    JsonObject object;
+    for (size_t exit = 0; exit < counts.size(); ++exit) object.add(member.exit_name(exit), counts[exit]);
+    return object.text();
+}
+
+inline std::string exits_json(const Member& member) {
+    std::vector<std::string> exits;
+    for (const Exit& each : member.exits)
+        exits.push_back(JsonObject().add("name", each.name).add("accuracy", each.accuracy).add("latency_ms", each.latency_ms).text());
+    return json_list(exits);
+}
+
 inline std::string counters_json(const Engine& engine) {
     const Counters& counters = engine.counters();
     const double total = static_cast<double>(counters.total());
-    JsonObject object, by_member;
+    JsonObject object, by_member, by_exit;
     std::vector<std::string> events;
-    for (size_t i = 0; i < counters.inferences.size(); ++i) by_member.add(engine.pool().members[i].name, counters.inferences[i]);
+    for (size_t i = 0; i < counters.inferences.size(); ++i) {
+        const Member& member = engine.pool().members[i];
+        by_member.add(member.name, counters.inferences[i]);
+        by_exit.raw(member.name, by_exit_json(member, counters.exits[i]));
+    }
     for (const Happened& each : counters.events)
         events.push_back(JsonObject().add("seconds", each.seconds).add("event", each.event).add("from", each.from).add("to", each.to).text());
     object.add("inferences", counters.total()).raw("by_member", by_member.text()).add("missed", counters.missed);
+    if (engine.pool().has_exits) object.raw("by_exit", by_exit.text());
     object.add("switches", counters.switches).add("errors", counters.errors).add("nothing_fits", counters.nothing_fits);
     object.add("preparations", counters.preparations);
     object.add("mean_preparation_ms", counters.prepared_sum_ms / static_cast<double>(counters.preparations));
@@ -96,7 +126,9 @@ inline std::string status_json(const Engine& engine, const Sensors& sensors) {
     std::vector<std::string> members, loaded;
     for (size_t i = 0; i < pool.members.size(); ++i) {
         const Member& member = pool.members[i];
-        members.push_back(JsonObject().add("name", member.name).add("accuracy", member.accuracy).add("latency_ms", member.latency_ms).text());
+        JsonObject object;
+        object.add("name", member.name).add("accuracy", member.accuracy).add("latency_ms", member.latency_ms);
+        members.push_back((member.exits.empty() ? object : object.raw("exits", exits_json(member))).text());
         if (engine.is_loaded(i)) loaded.push_back(quoted(member.name));
     }
     std::vector<std::string> cores;
@@ -106,7 +138,7 @@ inline std::string status_json(const Engine& engine, const Sensors& sensors) {
     status.add("model", pool.model).add("device", pool.device).raw("members", json_list(members));
     status.add("active", pool.members[engine.running()].name).add("target", pool.members[engine.target()].name);
     status.raw("loaded", json_list(loaded)).raw("broken", broken.text()).add("seconds", engine.counters().seconds());
-    status.raw("cores", json_list(cores)).raw("settings", settings_json(engine.settings())).raw("load", readings_json(load_of(engine.chooser())));
+    status.raw("cores", json_list(cores)).raw("settings", settings_json(engine.settings(), pool.has_exits)).raw("load", readings_json(load_of(engine.chooser())));
     status.raw("machine", readings_json(sensors.read())).add("monitor_cpu_seconds", engine.chooser().spent_ms() / 1e3);
     status.raw("wants_search", engine.wants_search() ? "true" : "false").raw("counters", counters_json(engine));
     return status.text();
@@ -139,6 +171,12 @@ inline std::string metrics_text(const Engine& engine, const Sensors& sensors) {
     metrics.family("inferences_total", "counter", "Inferences by member.");
     for (size_t i = 0; i < pool.members.size(); ++i)
         metrics.sample("inferences_total", static_cast<double>(counters.inferences[i]), "member=" + quoted(pool.members[i].name));
+    if (pool.has_exits) {
+        metrics.family("exits_total", "counter", "Answers by member and exit.");
+        for (size_t i = 0; i < pool.members.size(); ++i)
+            for (size_t exit = 0; exit < counters.exits[i].size(); ++exit)
+                metrics.sample("exits_total", static_cast<double>(counters.exits[i][exit]), "member=" + quoted(pool.members[i].name) + ",exit=" + quoted(pool.members[i].exit_name(exit)));
+    }
     count("missed", "Inferences that took longer than their deadline.", static_cast<double>(counters.missed));
     count("switches", "Switches to another member.", static_cast<double>(counters.switches));
     count("errors", "Requests that failed.", static_cast<double>(counters.errors));

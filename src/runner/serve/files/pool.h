@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "exits.h"
 #include "mapped.h"
 #include "sha256.h"
 #include "size.h"
@@ -24,6 +26,13 @@ struct Member {
     size_t outputs = 0;
     std::string param;   // ncnn's text
     std::string slices;  // what its weights are gathered from
+    std::vector<Exit> exits;  // before its own answer, in the order of the network
+    std::map<std::string, Thresholds> thresholds;
+
+    // From the input to an answer, the own one last, without load.
+    double reach_ms(size_t exit) const { return exit < exits.size() ? exits[exit].latency_ms : latency_ms; }
+    double accuracy_of(size_t exit) const { return exit < exits.size() ? exits[exit].accuracy : accuracy; }
+    std::string exit_name(size_t exit) const { return exit < exits.size() ? exits[exit].name : pool_text::last_exit; }
 };
 
 struct Pool {
@@ -34,6 +43,8 @@ struct Pool {
     bool is_half = false;
     MappedFile weights, norms;
     std::vector<Member> members;  // by rising latency
+    bool has_exits = false;
+    Confidence confidence;  // where there are exits
 
     Sources sources() const { return {weights.data(), weights.size(), is_half, norms.data(), norms.size()}; }
 
@@ -41,6 +52,14 @@ struct Pool {
         for (size_t i = 0; i < members.size(); ++i)
             if (members[i].name == name) return i;
         throw PoolError("the pool has no member " + name + ": its members are " + members.front().name + " to " + members.back().name);
+    }
+
+    // Names of thresholds that some member has.
+    std::set<std::string> thresholds() const {
+        std::set<std::string> names;
+        for (const Member& member : members)
+            for (const auto& each : member.thresholds) names.insert(each.first);
+        return names;
     }
 
     // The largest picture that a member takes.
@@ -55,16 +74,6 @@ struct Pool {
 namespace pool_text {
 
 constexpr size_t most_members = 1024, most_text_bytes = 64 << 20, most_size = 65535;
-
-// A name may become a part of a path, and must therefore not leave the folder.
-inline std::string safe_name(Words& words, const char* what) {
-    const std::string name = words.word(what);
-    const char* allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-    if (name.find_first_not_of(allowed) != std::string::npos)
-        words.refuse(std::string(what) + " holds a sign that is no letter, digit, point or dash");
-    if (name.front() == '.' || name.size() > 128) words.refuse(std::string(what) + " is no name");
-    return name;
-}
 
 inline std::string checked_text(const std::string& path, const std::string& digest) {
     const MappedFile file(path);
@@ -192,7 +201,10 @@ inline Pool open_pool(const std::string& folder) {
     std::set<std::string> names;
     for (size_t i = 1; i < lines.size(); ++i) {
         Words words(lines[i], path + ", line " + std::to_string(i + 1 + (has_cores && i >= 4)));
-        words.expect(i <= 5 ? heads[i - 1] : "member");
+        const std::string kind = lines[i].substr(0, lines[i].find(' '));
+        const bool is_of_exits = i > 6 && pool.has_exits && !pool.members.empty() && (kind == "exit" || kind == "thresholds");
+        const bool is_confidence = i == 6 && kind == "confidence";
+        words.expect(i <= 5 ? heads[i - 1] : is_of_exits || is_confidence ? kind.c_str() : "member");
         if (i == 1) pool.model = words.word("a name");
         else if (i == 2) pool.device = words.word("a name");
         else if (i == 3) pool_text::runtime(words, pool);
@@ -200,6 +212,14 @@ inline Pool open_pool(const std::string& folder) {
         else if (i == 5) {
             const size_t size = words.count("the size of norms.bin", size_t{1} << 40);
             pool.norms = pool_text::checked_file(folder + "/norms.bin", size, words.word("a SHA-256"));
+        } else if (is_confidence) {
+            pool.confidence = pool_text::confidence(words);
+            pool.has_exits = true;
+        } else if (is_of_exits) {
+            Member& member = pool.members.back();
+            if (kind == "thresholds") pool_text::thresholds(words, member.exits.size(), member.thresholds);
+            else if (!member.thresholds.empty()) words.refuse("the exits of a member stand before their thresholds");
+            else member.exits.push_back(pool_text::exit_of(words, member.exits, member.output_blob, member.latency_ms));
         } else {
             pool.members.push_back(pool_text::member(words, folder));
             const Member& member = pool.members.back();
@@ -211,6 +231,8 @@ inline Pool open_pool(const std::string& folder) {
         words.expect_end();
     }
     if (pool.members.empty()) throw PoolError(path + ": names no member: make the pool anew with the rule pool");
+    if (pool.has_exits && std::all_of(pool.members.begin(), pool.members.end(), [](const Member& each) { return each.exits.empty(); }))
+        throw PoolError(path + ": has a line confidence, and no member has exits: make the pool anew");
     for (const Member& member : pool.members)
         if (member.outputs != pool.members[0].outputs || member.input.channels != pool.members[0].input.channels)
             throw PoolError(path + ": " + member.name + " has other outputs or channels than " + pool.members[0].name);

@@ -15,7 +15,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames and pools are l
 constexpr uint32_t frame_magic = 0x4C4F4F50;
 constexpr uint16_t frame_version = 1;
 constexpr size_t header_bytes = 20, spare_bytes = 64 * 1024, infer_bytes = 12;
-enum Kind : uint16_t { kind_infer = 1, kind_status = 2, kind_metrics = 3, kind_set = 4, kind_stop = 5, kind_reload = 6, kind_open = 7, kind_reply = 128, kind_error = 255 };
+enum Kind : uint16_t { kind_infer = 1, kind_status = 2, kind_metrics = 3, kind_set = 4, kind_stop = 5, kind_reload = 6, kind_open = 7, kind_infer_exits = 8, kind_reply = 128, kind_error = 255 };
 
 // What came is no frame, so that nothing behind it can be read; the connection ends.
 class FramingError : public PoolError {

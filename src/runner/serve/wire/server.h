@@ -239,15 +239,14 @@ private:
         if (frame.length > 0) throw PoolError("a request of kind 6 has no body, and " + std::to_string(frame.length) + " bytes came");
         check_may_change(client, "reload");
         if (successor_.valid()) throw PoolError("reload: the pool is being opened already: wait until that is done");
-        Settings settings = engine_->settings();
-        settings.pin.clear();
         reloader_ = &client;
         reload_id_ = frame.id;
-        successor_ = std::async(std::launch::async, [this, settings, before = engine_.get()] {
+        successor_ = std::async(std::launch::async, [this, settings = engine_->settings(), before = engine_.get()] {
             step_back();
             Pool pool = open_pool(before->pool().folder);
             check_successor(before->pool(), pool);
-            return std::make_unique<Engine>(std::move(pool), settings, sensors_);
+            const Settings wanted = for_successor(settings, pool);
+            return std::make_unique<Engine>(std::move(pool), wanted, sensors_);
         });
         client.is_owed = true;
     }
@@ -274,7 +273,7 @@ private:
 
     // What answers a frame; refuses what is no request.
     std::string body_of(Connection& client, const Frame& frame) {
-        if (frame.kind == kind_infer) return inferred(frame);
+        if (frame.kind == kind_infer || frame.kind == kind_infer_exits) return inferred(frame);
         if (frame.kind == kind_open) {
             if (!is_same(key_, frame.body, frame.length)) throw PoolError("open: this is not the server's key, which it has printed when it started");
             client.may_change = true;
@@ -283,13 +282,13 @@ private:
         if (frame.kind == kind_set) {
             check_may_change(client, "set");
             engine_->apply(changed(engine_->settings(), std::string(reinterpret_cast<const char*>(frame.body), frame.length)));
-            return settings_json(engine_->settings());
+            return settings_json(engine_->settings(), engine_->pool().has_exits);
         }
         if (frame.length > 0 && frame.kind >= kind_status && frame.kind <= kind_stop)
             throw PoolError("a request of kind " + std::to_string(frame.kind) + " has no body, and " + std::to_string(frame.length) + " bytes came");
         if (frame.kind == kind_status) return status_json(*engine_, sensors_);
         if (frame.kind == kind_metrics) return metrics_text(*engine_, sensors_);
-        if (frame.kind != kind_stop) throw PoolError("a request of kind " + std::to_string(frame.kind) + " is unknown: kinds go from 1 to 7");
+        if (frame.kind != kind_stop) throw PoolError("a request of kind " + std::to_string(frame.kind) + " is unknown: kinds go from 1 to 8");
         if (!listener_.is_unix()) throw PoolError("stop: only a client of a Unix socket can stop the server: end its process instead");
         is_stopped_ = true;
         return "";
@@ -315,6 +314,11 @@ private:
         append(body, static_cast<uint16_t>(answer.flags));
         append(body, static_cast<float>(answer.latency_ms));
         append(body, static_cast<float>(answer.cpu_ms));
+        if (frame.kind == kind_infer_exits) {
+            append(body, static_cast<uint16_t>(answer.exit));
+            append(body, static_cast<uint16_t>(engine_->pool().members[answer.member].exits.size()));
+            append(body, static_cast<float>(answer.confidence));
+        }
         append(body, static_cast<uint32_t>(answer.outputs->size()));
         return body.append(reinterpret_cast<const char*>(answer.outputs->data()), answer.outputs->size() * sizeof(float));
     }

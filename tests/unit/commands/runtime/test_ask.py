@@ -15,8 +15,8 @@ from autotailor.__main__ import main
 from autotailor.artifacts import write_json
 from autotailor.commands.runtime import ask
 from autotailor.serving import Client
-from pools import TinyPool, tiny_pool
-from served import serve_binary
+from pools import TinyPool, early_pool, tiny_pool
+from served import Serving, serve_binary
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,22 @@ def test_a_picture_gets_the_class_that_the_member_says(
     assert found["class"] == int(pool.logits("member_02", picture).argmax())
     assert main(["runtime", "infer", str(tmp_path / "p.npy"), "--at", address]) == 0
     assert f"class {found['class']} in " in capsys.readouterr().out
+
+
+def test_the_exit_that_answered_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pool = early_pool(tmp_path / "pool")
+    np.save(tmp_path / "p.npy", pool.picture(0))
+    with Serving((str(serve_binary()),), pool.folder, "--thresholds", "60 %", "--deadline-ms", "1000") as server:
+        where = ["--at", f"unix:{server.path}"]
+        assert main(["runtime", "infer", str(tmp_path / "p.npy"), *where, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["answers"][0]
+        assert (found["member"], found["exit"], found["class"]) == (
+            "early",
+            "stage2",
+            pool.logits(1, pool.picture(0)).argmax(),
+        )
+        assert main(["runtime", "infer", str(tmp_path / "p.npy"), *where]) == 0
+        assert f"by early, exit stage2, confidence {found['confidence']:.2f}" in capsys.readouterr().out
 
 
 def test_an_answer_has_the_name_of_its_class_where_the_pool_is_named(

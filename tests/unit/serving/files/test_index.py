@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.pools import tiny_pool
+from tests.pools import early_pool, tiny_pool
 
 from autotailor.serving import PoolError
 from autotailor.serving.files import INDEX, Index
+from autotailor.serving.files.exits import Confidence
 
 
 @pytest.fixture
@@ -98,3 +99,40 @@ def test_the_cores_of_the_measurements_are_read_where_there_are_some(content: by
         body = body[: body.rindex(b"end ")]
         with pytest.raises(PoolError, match="is no whole number from 0"):
             Index.parse(body + f"end {hashlib.sha256(body).hexdigest()}\n".encode())
+
+
+def test_exits_that_were_written_are_read(tmp_path: Path) -> None:
+    content = (early_pool(tmp_path / "pool").folder / INDEX).read_bytes()
+    index = Index.parse(content)
+    (member,) = index.members
+    assert [(each.name, each.output, each.latency_ms) for each in member.exits] == [
+        ("stage1", "out0", 0.2),
+        ("stage2", "out1", 0.4),
+    ]
+    assert dict(member.thresholds) == {"guaranteed": (0.0, None), "60%": (None, 0.0), "late": (1.5, 1.5)}
+    assert index.confidence == Confidence("probability", "logits")
+    assert index.text().encode() == content
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("confidence probability logits\n", "", "without a line confidence"),
+        ("confidence probability", "confidence entropy", "confidence of entropy"),
+        ("exit stage2", "exit stage1", "two exits of a member"),
+        ("exit stage2", "exit last", "two exits of a member"),
+        ("output out1\nthr", "output out2\nthr", "two blobs of a member"),
+        ("latency_ms 0.4 output out1", "latency_ms 0.1 output out1", "not positive and rising"),
+        ("latency_ms 0.4 output out1", "latency_ms 4 output out1", "not positive and rising"),
+        ("guaranteed 0.0 -", "guaranteed 0.0", "no line of thresholds of 2 exits"),
+        ("guaranteed 0.0 -", "guaranteed nan -", "no finite number"),
+        ("guaranteed 0.0 -", "guaranteed -1.0 -", "a threshold below 0"),
+        ("thresholds 60%", "thresholds guaranteed", "two thresholds of a member"),
+    ],
+)
+def test_exits_that_make_no_sense_are_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+    text = (early_pool(tmp_path / "pool").folder / INDEX).read_text()
+    assert old in text
+    body = text[: text.rindex("end ")].replace(old, new, 1)
+    with pytest.raises(PoolError, match=said):
+        Index.parse(f"{body}end {hashlib.sha256(body.encode()).hexdigest()}\n".encode())

@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotailor.serving import Client, PoolError
+from autotailor.serving import Client, Flag, PoolError
+from autotailor.serving.wire.bodies import answers_of
 from autotailor.serving.wire.frames import Frame, error_frame, receive
-from pools import tiny_pool
+from pools import early_pool, tiny_pool
 from served import Serving, serve_command
 from wire_services import picture
+
+NAMES = ("stage1", "stage2", "last")
 
 
 @contextmanager
@@ -91,6 +94,27 @@ def test_a_setting_that_no_request_can_carry_is_refused_and_the_connection_stays
     with pytest.raises(PoolError, match=r"set: .* cannot be sent .* give finite numbers, names or None"):
         client.set(deadline_ms=value)  # type: ignore[arg-type]
     assert client.set(rate=2.0)["rate"] == 2.0
+
+
+def test_the_exit_that_answered_is_told_where_it_is_asked_for(tmp_path: Path) -> None:
+    pool = early_pool(tmp_path / "pool")
+    server = Serving(serve_command("host"), pool.folder, "--deadline-ms", "1000")
+    with server, Client(str(server.path)) as client:
+        for name, number in (("guaranteed", 0), ("60 %", 1), (None, 2)):
+            assert client.set(thresholds=name)["thresholds"] == (name and name.replace(" ", ""))
+            reply, plain = client.infer_exits(pool.picture(0)), client.infer(pool.picture(0))
+            assert (reply.exit, answers_of(client.status()["members"][0])[reply.exit]) == (number, NAMES[number])
+            assert 0.25 < reply.confidence <= 1
+            assert (plain.exit, np.isnan(plain.confidence)) == (0, True)
+            np.testing.assert_array_equal(plain.outputs, reply.outputs)
+            assert (Flag.EARLY in plain.flags, Flag.EARLY in reply.flags) == (number < 2, number < 2)
+
+
+def test_a_pool_without_exits_answers_the_same_to_both_questions(client: Client) -> None:
+    sent = np.ones((3, 12, 12), np.float32)
+    reply = client.infer_exits(sent)
+    assert (reply.exit, np.isnan(reply.confidence), Flag.EARLY in reply.flags) == (0, True, False)
+    np.testing.assert_array_equal(reply.outputs, client.infer(sent).outputs)
 
 
 def test_a_picture_that_is_too_large_is_refused_with_the_limit(client: Client) -> None:
