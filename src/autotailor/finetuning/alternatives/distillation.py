@@ -21,7 +21,6 @@ from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.ir.supernet import SuperNet
 
-
 LOWER = 0.5
 """Learning rate of the part in SubNets, over that of the part alone, which its steps continue."""
 
