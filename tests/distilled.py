@@ -12,7 +12,7 @@ from autotailor.ir.supernet import SuperNet
 from autotailor.zoo.resnet_digits import resnet_digits
 from tiny_data import splits
 
-CONFIG = DistilConfig(images=192, batch_size=16, lr=2e-3, optimizer="adamw", weight_decay=0.0, threads=2, own_path=0.0)
+CONFIG = DistilConfig(images=192, batch_size=16, lr=2e-3, optimizer="adamw", weight_decay=0.0, threads=1, own_path=0.0)
 """Each alternative alone."""
 
 
