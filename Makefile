@@ -1,7 +1,7 @@
 # make run    sets everything up, runs the pipeline, prints the front and where the report is
 # make test   sets everything up, runs the quick tests
 #
-# make test CHANGED=1                    and the slow ones nearest to what changed, two minutes of them (tests/sessions/tiers.py)
+# make test CHANGED=1                    and the slow ones nearest to what changed, a minute of them (tests/sessions/tiers.py)
 # make test-all                          the whole suite but the sweeps
 # make test-full PART=tests/acceptance   long sweeps too, hours; what has passed is left out by the next call
 # make test-cluster                      runs through a Slurm of Debian that the tests start on this machine, half an hour

@@ -15,7 +15,7 @@ import pytest
 
 from sessions import changes
 
-SPARE = 120.0
+SPARE = 60.0
 """Listed seconds of slow tests that one change may cost; two workers take about half of that."""
 LEFT_OUT = pytest.StashKey[frozenset[str]]()
 HEADER = pytest.StashKey[str]()
