@@ -73,7 +73,7 @@ def test_of_what_is_listed_only_what_a_change_cannot_break_is_left_out(
 ) -> None:
     monkeypatch.setattr(changes, "base_commit", lambda root, asked: "0" * 40)
     monkeypatch.setattr(changes, "changed_files", lambda root, base: frozenset({"tests/test_a.py"}))
-    found = tiers.decide(suite, "1")
+    found = tiers.decide(suite, "1", spare=120)
     assert found.left_out == {"tests/test_b.py::test_slow"}
     assert found.left_to_all == {}
     assert (
