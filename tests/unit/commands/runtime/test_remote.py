@@ -13,6 +13,7 @@ import pytest
 
 from autotailor.__main__ import main
 from autotailor.commands.runtime.remote import lease_for
+from autotailor.profiling.host.lock import DeviceLock
 from autotailor.profiling.runtimes.runner import binary
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
 from autotailor.profiling.transports.base import Stream, Transport
@@ -20,6 +21,13 @@ from autotailor.serving import Client
 from autotailor.serving.files import open_pool
 from pools import TinyPool, tiny_pool
 from served import serve_binary
+
+
+@pytest.fixture(autouse=True)
+def free_device() -> None:
+    """Waits while a run of another worker measures on this computer, which a command refuses to wait for."""
+    with DeviceLock("local", "host"):
+        pass
 
 
 @pytest.fixture
