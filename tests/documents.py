@@ -94,6 +94,13 @@ def commands(code: str) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
+def run_by(path: Path, test: str) -> list[str]:
+    """The commands of a document's shell blocks that are marked as run by a test, or by one of a file's."""
+    return [
+        each for block in blocks(path) if block.language == "sh" and test in block.text for each in commands(block.code)
+    ]
+
+
 def anchor(heading: str) -> str:
     """The anchor that GitHub and MkDocs give a heading."""
     return re.sub(r"[^\w\- ]", "", heading.replace("`", "").strip().lower()).replace(" ", "-")

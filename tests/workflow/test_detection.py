@@ -27,19 +27,13 @@ SMALL = (
 )
 
 
-def commands() -> list[str]:
-    """Those of the guide."""
-    blocks = [block for block in documents.blocks(GUIDE) if block.language == "sh" and "test_detection" in block.text]
-    return [command for block in blocks for command in documents.commands(block.code)]
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of ``autotailor new``, beside which a person's detector and pictures with boxes lie."""
     folder = tmp_path_factory.mktemp("detection")
     boxed.export(boxed.train(boxed.write_notes(folder / "notes")), folder / "notes.onnx")
     assert checkouts.shell("python -m autotailor new project", folder).returncode == 0
-    for command in commands():
+    for command in documents.run_by(GUIDE, "test_detection"):
         less = "".join(f" '{each}'" for each in SMALL) if " run " in command else ""
         done = checkouts.shell(f"python -m {command}{less}", folder / "project")
         assert done.returncode == 0, f"{command}\n{(done.stdout + done.stderr)[-6000:]}"
@@ -77,7 +71,7 @@ def scored(path: Path, splits: DataSplits) -> float:
 
 
 def test_the_guides_commands_lead_to_verified_exports(results: Path, summary: pd.DataFrame) -> None:
-    assert len(commands()) == 2
+    assert len(documents.run_by(GUIDE, "test_detection")) == 2
     exports = sorted(path.name for path in (results / "exports").iterdir())
     assert exports == ["budget_01", "budget_02", "largest"]
     for name in exports:

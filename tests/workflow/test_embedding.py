@@ -26,8 +26,7 @@ def test_vectors_keep_their_neighbours_at_half_the_cost(tmp_path: Path) -> None:
     project = tmp_path / "project"
     strangers.write_photos(project / "photos")
     vectors.write_network(project / "photos", project / "models" / "vectors.onnx")
-    blocks = [each for each in documents.blocks(GUIDE) if each.language == "sh" and "test_embedding" in each.text]
-    commands = [command for block in blocks for command in documents.commands(block.code)]
+    commands = documents.run_by(GUIDE, "test_embedding")
     assert len(commands) == 2
     for command in commands:
         less = " ".join(f"'{each}'" for each in LESS) if "autotailor run" in command else ""

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +14,7 @@ import yaml
 import checkouts
 import documents
 import pendulums
+import signal_cards
 from autotailor import config, data
 
 pytestmark = pytest.mark.timeout(1500)
@@ -32,8 +30,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = folder / "project"
     (project / "models").mkdir(exist_ok=True)
     pendulums.write_network(pendulums.write_windows(project / "windows.npz"), project / "models" / "pendulum.onnx")
-    blocks = [each for each in documents.blocks(GUIDE) if each.language == "sh" and "test_regression" in each.text]
-    commands = [command for block in blocks for command in documents.commands(block.code)]
+    commands = documents.run_by(GUIDE, "test_regression")
     assert len(commands) == 2
     for command in commands:
         less = " ".join(f"'{each}'" for each in LESS) if "autotailor run" in command else ""
@@ -87,14 +84,7 @@ def test_report_card_and_configuration_call_things_by_their_names(project: Path,
 
 
 def test_the_cards_program_returns_the_length(project: Path, exports: Path) -> None:
-    folder = exports / "budget_01"
-    programs = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
-    (folder / "prepare.py").write_text(next(each for each in programs if each.startswith("# prepare.py")))
     with np.load(project / "windows.npz") as archive:
-        np.save(folder / "signal.npy", archive["x"][7])
         wanted = float(archive["y"][7])
-    program = next(each for each in programs if "onnxruntime.InferenceSession" in each)
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (length,) = json.loads(done.stdout)
+    (length,) = json.loads(signal_cards.printed(exports / "budget_01", project / "windows.npz", 7))
     assert length == pytest.approx(wanted, abs=40)

@@ -23,14 +23,6 @@ GUIDE = checkouts.ROOT / "docs" / "guides" / "segmentation.md"
 SMALL = ("finetune.epochs=0", "sensitivity.evaluations=8", "polish.rounds=[{candidates: 1, epochs: 1, images: 480}]")
 
 
-def commands() -> list[str]:
-    """Those of the guide."""
-    blocks = [
-        block for block in documents.blocks(GUIDE) if block.language == "sh" and "test_segmentation" in block.text
-    ]
-    return [command for block in blocks for command in documents.commands(block.code)]
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which a person has put a module with the network, its checkpoint and pictures with masks."""
@@ -40,7 +32,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (project / "models").mkdir()
     torch.save(trained.state_dict(), project / "models" / "notes.pt")
     said = []
-    for command in commands():
+    for command in documents.run_by(GUIDE, "test_segmentation"):
         less = f" 'overrides=[{','.join(SMALL)}]'" if command.startswith("snakemake") else ""
         done = checkouts.shell(command + less, project)
         assert done.returncode == 0, f"{command}\n{(done.stdout + done.stderr)[-6000:]}"
@@ -83,7 +75,7 @@ def miou(path: Path, splits: DataSplits) -> float:
 
 
 def test_the_guides_commands_lead_to_verified_exports(results: Path, summary: pd.DataFrame) -> None:
-    assert len(commands()) == 2
+    assert len(documents.run_by(GUIDE, "test_segmentation")) == 2
     exports = sorted(path.name for path in (results / "exports").iterdir())
     assert exports == ["budget_01", "budget_02", "largest"]
     for name in exports:

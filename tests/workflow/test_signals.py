@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +14,12 @@ import yaml
 import checkouts
 import documents
 import moving
+import signal_cards
 from autotailor import config, data
 from autotailor.data.splits import DataSplits
 
 pytestmark = pytest.mark.timeout(1500)  # the first test waits for the commands
 GUIDE = checkouts.ROOT / "docs" / "guides" / "signals.md"
-
-
-def commands(test: str = "test_the_guides_commands") -> list[str]:
-    """Those of the guide that a test runs."""
-    blocks = [block for block in documents.blocks(GUIDE) if block.language == "sh" and test in block.text]
-    return [command for block in blocks for command in documents.commands(block.code)]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +28,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = checkouts.make(tmp_path_factory.mktemp("signals") / "autotailor")
     (project / "models").mkdir()
     moving.write_network(moving.write_windows(project / "windows.npz"), project / "models" / "activity.onnx")
-    for command in commands():
+    for command in documents.run_by(GUIDE, "test_the_guides_commands"):
         done = checkouts.shell(command.replace("device=host recipe=quick", "device=macs"), project)
         assert done.returncode == 0, f"{command}\n{(done.stdout + done.stderr)[-6000:]}"
     return project
@@ -66,7 +58,7 @@ def right(path: Path, splits: DataSplits) -> float:
 
 
 def test_the_guides_commands_lead_to_verified_exports(project: Path, exports: Path) -> None:
-    assert len(commands()) == 2
+    assert len(documents.run_by(GUIDE, "test_the_guides_commands")) == 2
     written = yaml.safe_load((project / "conf" / "model" / "activity.yaml").read_text())
     assert written["data"]["layout"] == "first"
     assert sorted(path.name for path in exports.iterdir()) == ["budget_01", "largest"]
@@ -87,7 +79,7 @@ def test_both_files_are_as_right_as_the_summary_says(exports: Path, splits: Data
 def test_recordings_in_folders_are_read_by_the_rules_and_known_by_the_network(project: Path, exports: Path) -> None:
     """Down to the sensitivities, behind which recordings are windows as those of arrays are."""
     moving.write_recordings(project / "windows.npz", project / "recordings")
-    inspect, run = commands("test_recordings")
+    inspect, run = documents.run_by(GUIDE, "test_recordings")
     for command in (
         inspect,
         f"{run.replace('device=host recipe=quick', 'device=macs')} -- results/recorded/sensitivity.csv",
@@ -109,15 +101,10 @@ def test_no_person_is_in_two_parts(splits: DataSplits) -> None:
 
 def test_the_cards_program_answers_for_a_signal(project: Path, exports: Path) -> None:
     folder = exports / "budget_01"
-    programs = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
-    (folder / "prepare.py").write_text(next(each for each in programs if each.startswith("# prepare.py")))
+    said = signal_cards.printed(folder, project / "windows.npz", 7)
     with np.load(project / "windows.npz") as archive:
-        np.save(folder / "signal.npy", archive["x"][7])
         wanted = archive["x"][7]
-    program = next(each for each in programs if "onnxruntime.InferenceSession" in each)
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
     session = onnxruntime.InferenceSession(str(folder / "model.given.onnx"), providers=["CPUExecutionProvider"])
     answer = session.run(None, {session.get_inputs()[0].name: wanted[None]})[0].argmax()
-    assert done.stdout.splitlines()[-1] == f"answer: {answer}"
+    assert said.splitlines()[-1] == f"answer: {answer}"
     assert "A classifier with 4 outputs, for signals of [6, 64] numbers." in (folder / "README.md").read_text()

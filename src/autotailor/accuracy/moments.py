@@ -134,8 +134,8 @@ def _divergences(
     subnets = [net.sample(rng) for _ in range(TRIED)]
     module = net.module(logits=task.logits).eval().to(device)
     wanted = answers(module, net.largest(), images)
-    apart: Callable[[Any, Any], float] = divergence if net.num_classes else distance
-    apart = apart if task.logits else scatter
+    of_logits: Callable[[Any, Any], float] = divergence if net.num_classes else distance
+    apart = of_logits if task.logits else scatter
     found = {}
     for share in SHARES:
         module = net.recalibrated(share).module(logits=task.logits).eval().to(device)

@@ -120,7 +120,7 @@ def make(
         errors = write(name, each.network, place)
         said = _network(each, costs[name], config) | {"errors": dict(errors), "worst_measured": whole.get(name)}
         said["probabilities"] = find_head(each.network.stops[-1]).activation in PROBABILITIES
-        own = {key: row["with"] for key, row in budgets.items() if row["with"] and row["with"]["name"] == name}
+        own = choices_of(budgets, name)
         told = {"confidence": config.confidence, "unit": unit, "classes": list(data.classes)}
         write_description(place, told | said | {"budgets": own})
         np.savez_compressed(place / "answers.npz", **_arrays(each), **_groups(data))
@@ -159,6 +159,11 @@ def _network(each: Headed, costs: Costs, config: ExitsConfig) -> dict[str, Any]:
         "heads": list(costs.heads),
         "guaranteed": safe and _safe(safe, each, costs),
     }
+
+
+def choices_of(budgets: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, Mapping[str, Any]]:
+    """What is chosen at the budgets for which an export is, from the ``budgets`` of ``exits.json``."""
+    return {key: row["with"] for key, row in budgets.items() if row["with"] and row["with"]["name"] == name}
 
 
 def _safe(policy: Policy, each: Headed, costs: Costs) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from autotailor.exits.answers import Costs, Floats
-from autotailor.exits.making import Headed
+from autotailor.exits.making import Headed, choices_of
 from autotailor.export.verification import arrays, as_arrays
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.space.subnet import SubNet
@@ -78,7 +78,7 @@ def _exported(folder: Path, name: str, subnet: SubNet, each: Headed, images: Any
 
 def _rows(said: Mapping[str, Any], name: str) -> dict[str, Mapping[str, float | None]]:
     """The thresholds of an export by name: of budgets for which it is chosen, and the guaranteed ones."""
-    chosen = {key: row["with"] for key, row in said["budgets"].items() if row["with"] and row["with"]["name"] == name}
+    chosen = choices_of(said["budgets"], name)
     rows = {key.replace(" ", ""): row["thresholds"] for key, row in chosen.items() if row["thresholds"]}
     safe = said["networks"][name]["guaranteed"]
     return rows | ({GUARANTEED: safe["thresholds"]} if safe and safe["thresholds"] else {})

@@ -172,9 +172,7 @@ def freeze(module: ElasticModule) -> None:
             f"finetune.freeze: network {graph.name} has no alternatives of blocks, so that nothing is left to train; "
             "ask for some with model.space.alternatives, or leave freeze out"
         )
-    for name, attribute in module.weight_names.items():
-        if name not in own and isinstance(weight := getattr(module, attribute), torch.nn.Parameter):
-            weight.requires_grad = False
+    module.train_only(own)
 
 
 def teacher_of(original: Teacher, data: DataSplits, config: FinetuneConfig, device: torch.device) -> Teacher:

@@ -46,6 +46,12 @@ def probabilities(outputs: torch.Tensor) -> str:
     )
 
 
+def first(outputs: Any) -> torch.Tensor:
+    """The tensor that a network returns, of several the first."""
+    found: torch.Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
+    return found
+
+
 def single(outputs: Any) -> torch.Tensor | None:
     """The tensor that a network returns, also as a tuple of one; None where it returns several."""
     whole = outputs if isinstance(outputs, tuple) else (outputs,)

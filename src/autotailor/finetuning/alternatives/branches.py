@@ -103,9 +103,7 @@ class Alternatives(nn.Module):
     def __init__(self, module: GraphModule, own: Collection[str], precision: str) -> None:
         super().__init__()
         self._module, self._precision = module.eval(), precision
-        for name, attribute in module.weight_names.items():
-            if isinstance(weight := getattr(module, attribute), nn.Parameter):
-                weight.requires_grad = name in own
+        module.train_only(own)
 
     def train(self, mode: bool = True) -> Self:
         """Statistics of BatchNorm stay."""

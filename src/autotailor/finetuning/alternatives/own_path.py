@@ -8,7 +8,7 @@ what later ones bear. The given network stays; where SubNets are on average no n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from autotailor.accuracy.determinism import deterministic
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.placement import device_of, place
 from autotailor.data.splits import DataSplits
-from autotailor.finetuning.alternatives.branches import Alternatives, is_trained, learn, left, parts_of, seen
+from autotailor.finetuning.alternatives.branches import Alternatives, Part, is_trained, learn, left, parts_of, seen
 from autotailor.finetuning.config import DistilConfig
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH
 from autotailor.finetuning.training.states.contents import Row
@@ -70,8 +70,8 @@ def train_on_path(
         TrainingError: the loss is no longer a finite number.
     """
     device = resolve(config.accelerator)
-    own = set[str]().union(*(part.weights for part in parts_of(net.graph)))
-    module, pictures = _OnPath(net, own, config.precision), seen(data)
+    parts = parts_of(net.graph)
+    module, pictures = _OnPath(net, parts, config.precision), seen(data)
     random = np.random.default_rng(config.seed)
     drawn = [module.draw(random) for _ in range(JUDGED)]
     with deterministic(config.threads, device):
@@ -81,18 +81,19 @@ def train_on_path(
         after, trained = module.error(pictures, drawn), module.arrays()
     if not after < before:  # nor where it is no number
         return PathResult(net, before, before, history)
-    return PathResult(net.with_weights({name: trained[name] for name in own}), before, after, history)
+    weights = {name: trained[name] for part in parts for name in part.weights}
+    return PathResult(net.with_weights(weights), before, after, history)
 
 
 class _OnPath(Alternatives):
     """The SuperNet, of which a step trains the alternatives that one SubNet has."""
 
-    def __init__(self, net: SuperNet, own: set[str], precision: str) -> None:
-        super().__init__(net.module(), own, precision)
+    def __init__(self, net: SuperNet, parts: Sequence[Part], precision: str) -> None:
+        super().__init__(net.module(), {name for part in parts for name in part.weights}, precision)
         self._given = net.largest()
         self._operators = [variable for variable in net.space if variable.kind == OPERATOR]
         self._trained = {(v.name, c) for v in self._operators for c in v.choices if is_trained(c)}
-        self._targets = tuple(dict.fromkeys(part.target for part in parts_of(net.graph)))
+        self._targets = tuple(dict.fromkeys(part.target for part in parts))
         self._drawn = self._given
 
     @property
@@ -117,6 +118,10 @@ class _OnPath(Alternatives):
         """What each block of the SubNet that was drawn leaves ``[blocks]`` on images ``[b, 3, R, R]``."""
         with torch.no_grad():
             given = self._said(self._given, images)
+        return self._left(given, images)
+
+    def _left(self, given: Mapping[str, torch.Tensor], images: torch.Tensor) -> torch.Tensor:
+        """The same, where it is known what the blocks of the given network say."""
         found = self._said(self._drawn, images)
         return torch.stack([left(said, given[name]) for name, said in found.items()])
 
@@ -130,7 +135,8 @@ class _OnPath(Alternatives):
     @torch.no_grad()
     def error(self, images: torch.Tensor, subnets: Sequence[SubNet]) -> float:
         """The mean of what blocks of several SubNets leave, on images of any device."""
-        found, put = list[float](), as_input(images, device_of(self))
+        put, found = as_input(images, device_of(self)), list[float]()
+        given = self._said(self._given, put)
         for self._drawn in subnets:
-            found.append(self(put).mean().item())
+            found.append(self._left(given, put).mean().item())
         return float(np.mean(found))

@@ -40,7 +40,7 @@ from autotailor.data.labels import EMBEDDING, UNKNOWN
 from autotailor.task.errors import TaskError
 from autotailor.task.interface import Asked, Judgement, Lesson, Targets, Task
 from autotailor.task.registry import register
-from autotailor.task.rows import bounded, single
+from autotailor.task.rows import bounded, first, single
 from autotailor.task.scores import Score
 
 if TYPE_CHECKING:
@@ -220,8 +220,7 @@ def _means(unit: FloatArray, labels: Targets) -> list[FloatArray]:
 
 def _rows(outputs: Any) -> torch.Tensor:
     """The vectors ``[n, d]``."""
-    found: torch.Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
-    return found.flatten(1)
+    return first(outputs).flatten(1)
 
 
 def _direction(vectors: torch.Tensor) -> torch.Tensor:

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from autotailor.data.labels import REGRESSION
 from autotailor.task.interface import Asked, Judgement, Lesson, Targets, Task
 from autotailor.task.registry import register
-from autotailor.task.rows import bounded, single
+from autotailor.task.rows import bounded, first, single
 from autotailor.task.scores import Score
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Regression(Task):
 
 def _rows(outputs: Any) -> torch.Tensor:
     """The numbers of each picture, ``[n, k]``."""
-    found: torch.Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
+    found = first(outputs)
     return found.flatten(1) if found.ndim > 1 else found[:, None]
 
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from autotailor.data.labels import IGNORED
 from autotailor.task.interface import MAP, Asked, Judgement, Lesson, Targets, Task
 from autotailor.task.registry import register
-from autotailor.task.rows import SHARES, bounded
+from autotailor.task.rows import SHARES, bounded, first
 from autotailor.task.scores import Score
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Segmentation(Task):
 
     def misfit(self, outputs: Any, classes: int, images: str) -> str:
         """See Task; without labels the number of classes is not known."""
-        found = _first(outputs)
+        found = first(outputs)
         shape = list(found.shape)
         if found.ndim == MAP and (found.shape[1] == classes or (not classes and found.shape[1] > 1)):
             return ""
@@ -174,19 +174,13 @@ class Segmentation(Task):
         return np.asarray(quotients.mean() + len(found) * moved.mean(axis=1))
 
 
-def _first(outputs: Any) -> torch.Tensor:
-    """The output that is the map."""
-    found: torch.Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
-    return found
-
-
 def _map(outputs: Any) -> torch.Tensor:
     """The map of logits ``[n, classes, h, w]``, float32.
 
     The logarithm of what Softmax returns is its logits up to a number that is the same for all classes of a place. Such
     a number changes neither an answer nor a loss, also between places. To scale probabilities would change answers.
     """
-    found = _first(outputs).float()
+    found = first(outputs).float()
     if not ((found >= 0).all() and (found.sum(1) - 1).abs().max() < SHARES):
         return found
     return found.clamp(min=LEAST).log()

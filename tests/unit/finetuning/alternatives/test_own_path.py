@@ -50,12 +50,12 @@ def test_subnets_come_nearer_and_the_given_network_stays(net: SuperNet, tmp_path
     assert changed
     assert changed <= own_of(net)
     random = np.random.default_rng(CONFIG.seed)
-    drawn = [_OnPath(net, own_of(net), "fp32").draw(random) for _ in range(JUDGED)]
+    drawn = [_OnPath(net, parts_of(net.graph), "fp32").draw(random) for _ in range(JUDGED)]
     assert np.mean([left_of(result.net, subnet) for subnet in drawn]) == pytest.approx(result.after, rel=1e-3)
 
 
 def test_errors_are_those_of_the_subnets_own_graphs(net: SuperNet) -> None:
-    module, random = _OnPath(net, own_of(net), "fp32"), np.random.default_rng(0)
+    module, random = _OnPath(net, parts_of(net.graph), "fp32"), np.random.default_rng(0)
     drawn = [module.draw(random) for _ in range(JUDGED)]
     assert any(str(subnet[v.name]).startswith("merged") for subnet in drawn for v in net.space if v.kind == OPERATOR)
     for subnet in drawn:

@@ -98,6 +98,12 @@ class GraphModule(nn.Module):
         value: Tensor = getattr(self, self.weight_names[name])
         return value
 
+    def train_only(self, names: Collection[str]) -> None:
+        """Leaves no other weights than these, by the graph's names, to be trained."""
+        for name, attribute in self.weight_names.items():
+            if isinstance(weight := getattr(self, attribute), nn.Parameter):
+                weight.requires_grad = name in names
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Copies of all weights as they are now, by the graph's names."""
         return {n: getattr(self, a).detach().cpu().numpy().copy() for n, a in self.weight_names.items()}
