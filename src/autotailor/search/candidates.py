@@ -14,12 +14,16 @@ import numpy.typing as npt
 
 from autotailor.ir.blocks.block import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
 from autotailor.ir.dimensions.dimension import RESOLUTION
+from autotailor.ir.junctions import OPERATOR
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, smallest, stack
 from autotailor.ir.space.variable import Modification, Space
 from autotailor.search.budgets import predicted_limit
+from autotailor.search.config import SearchConfig
+from autotailor.search.elimination import exact_or_reason
 from autotailor.search.front import Front, Objectives, non_dominated
 from autotailor.search.joint.limits import NONE, Limits
+from autotailor.search.optimizer import without
 from autotailor.search.robust.forecast import LatencyForecast, Timing
 
 log = logging.getLogger(__name__)
@@ -88,6 +92,29 @@ def trivial(space: Space) -> list[SubNet]:
     return list(dict.fromkeys(found))
 
 
+def without_alternatives(objectives: Objectives, config: SearchConfig) -> Front | None:
+    """The exact front of the SubNets whose blocks all are the given network's, of whatever sizes.
+
+    A space with alternatives has more SubNets than one without, for as many evaluations, and alternatives may look
+    better before polishing than after. The best SubNets without them are therefore candidates as well.
+
+    Returns:
+        The front, which goes on above all costs with SubNets that have alternatives; None where no block has any, or
+        where the search is not exact.
+    """
+    altered = [
+        Modification(variable.name, choice)
+        for variable in objectives.space
+        if variable.kind == OPERATOR
+        for choice in variable.choices
+        if variable.index(choice) != variable.default
+    ]
+    if not altered:
+        return None
+    exact, _ = exact_or_reason(Objectives(objectives.accuracy, without(objectives.cost, altered)), config)
+    return None if exact is None else exact.front
+
+
 def undominated(cost: Metric, subnets: Sequence[SubNet], accuracy: npt.ArrayLike) -> list[SubNet]:
     """The SubNets of which no other one is as accurate and costs as little, the cheapest first.
 
@@ -143,6 +170,15 @@ class Asked:
         return self.forecast.is_met(self.forecast.after(subnet, predicted, found), self.budget)
 
 
+def surest(front: Front, limit: float, asked: Asked) -> SubNet | None:
+    """The most accurate SubNet of a front at a predicted cost of at most ``limit`` that meets a budget; None: none."""
+    for row in range(int(np.searchsorted(front.cost, limit, side="right")) - 1, -1, -1):
+        subnet = SubNet.from_array(front.space, front.indices[row])
+        if asked.is_met(subnet, float(front.cost[row])):
+            return subnet
+    return None
+
+
 def safe_candidates(objectives: Objectives, front: Front, asked: Asked, count: int, seed: int) -> list[SubNet]:
     """Candidates that meet a budget with the forecast's confidence when they are measured.
 
@@ -169,8 +205,7 @@ def safe_candidates(objectives: Objectives, front: Front, asked: Asked, count: i
     drawn = candidates(objectives, front, limit, count, seed, asked.limits, asked.best)
     if found := [subnet for subnet in drawn if asked.is_met(subnet, predicted(subnet))]:
         return found
-    cheaper = (SubNet.from_array(front.space, front.indices[row]) for row in range(front.position(limit), -1, -1))
-    if sure := next((subnet for subnet in cheaper if asked.is_met(subnet, predicted(subnet))), None):
+    if sure := surest(front, limit, asked):
         return [sure]
     cheapest = asked.best or SubNet.from_array(front.space, front.indices[0])
     log.warning(

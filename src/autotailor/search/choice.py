@@ -15,8 +15,8 @@ from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Space
 from autotailor.prediction.measured import Measured
-from autotailor.search.budgets import budget_limits, budget_shares, forecasts
-from autotailor.search.candidates import Asked, safe_candidates, trivial
+from autotailor.search.budgets import budget_limits, budget_shares, forecasts, predicted_limit
+from autotailor.search.candidates import Asked, safe_candidates, surest, trivial, without_alternatives
 from autotailor.search.config import SearchConfig, SearchError
 from autotailor.search.cost import BUDGET_SHARE, UPPER_SHARE, Cost, costs
 from autotailor.search.front import Front, Objectives
@@ -84,8 +84,8 @@ def choose(
 ) -> Choice:
     """The candidate of each budget with the highest posterior mean of accuracy; those of tighter budgets count, too.
 
-    Candidates are what the search offers, and whatever else meets the budget: what a person tries first (``trivial``),
-    and what the run has evaluated. The table lists the best of the latter.
+    Candidates are what the search offers, the best SubNet without alternatives of blocks, and whatever else meets the
+    budget: what a person tries first (``trivial``), and what the run has evaluated. The table lists the best of these.
 
     Args:
         objectives: predicted accuracy and cost.
@@ -104,6 +104,8 @@ def choose(
     """
     asked = _asked(objectives, front, budgets, config, forecast, further)
     found = {each.name: safe_candidates(objectives, front, each, config.candidates, config.seed) for each in asked}
+    for name, subnet in _unaltered(objectives, front, asked, config).items():
+        found[name] = list(dict.fromkeys([*found[name], subnet]))
     known = dict.fromkeys([*trivial(objectives.space), *evaluated])
     searched = dict.fromkeys(subnet for subnets in found.values() for subnet in subnets)
     cost = {s: float(objectives.cost.predict(s.to_array())[0]) for s in [*searched, *known]}
@@ -129,6 +131,15 @@ def choose(
     shares = budget_shares(budgets, objectives.kind.name) if forecast.shares is not None else {}
     table = _table(objectives, asked, shares, listed, cost, forecast, accuracies, chosen)
     return Choice(chosen, with_limits(table, {each.name: each.limits for each in asked}, objectives.space))
+
+
+def _unaltered(objectives: Objectives, front: Front, asked: Sequence[Asked], config: SearchConfig) -> dict[str, SubNet]:
+    """The best SubNet of each budget without alternatives of blocks, where the space has such."""
+    given = without_alternatives(objectives, config)
+    if given is None:
+        return {}
+    limits = {each.name: predicted_limit(front, each.budget, each.name, each.forecast) for each in asked}
+    return {each.name: subnet for each in asked if (subnet := surest(given, limits[each.name], each))}
 
 
 def _asked(

@@ -1,5 +1,6 @@
 """The choice among the candidates of all budgets."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import autotailor
+from autotailor.ir.junctions import OPERATOR
+from autotailor.ir.space.metric import Term
 from autotailor.ir.space.subnet import SubNet, canonical, largest, sample_distinct, smallest, stack
+from autotailor.ir.space.variable import Space, Variable
 from autotailor.prediction import Measured
 from autotailor.prediction.evaluations.chance import CLEAR, paired_errors, uncontradicted
 from autotailor.search import (
@@ -25,7 +29,7 @@ from autotailor.search import (
     exact_front,
     search,
 )
-from autotailor.search.candidates import NARROWED, trivial
+from autotailor.search.candidates import NARROWED, trivial, without_alternatives
 from autotailor.search.choice import columns, read_candidates
 from autotailor.search.cost import LATENCY
 from autotailor.statistics import accuracy_drop
@@ -237,6 +241,30 @@ def test_one_width_for_all_layers_is_among_it(resnet_net: autotailor.SuperNet) -
             assert variable.index(subnet[variable.name]) == variable.default - below
     assert all(least[variable.name] == variable.choices[0] for variable in space if variable.kind in NARROWED)
     assert len(narrow) == max(variable.default for variable in space if variable.kind in NARROWED)
+
+
+def test_the_best_subnet_without_alternatives_competes(residual_space, objectives_of) -> None:
+    """Alternatives that are all predicted to cost less and lose nothing hide the given blocks from the front."""
+    space = residual_space(2, 2, 1)
+    operator = Variable("block0.operator", OPERATOR, ("original", "shrunk:0.5"), 0, least=1)
+    plain = objectives_of(space)
+    whole = Space((*space, operator))
+    better = Term((operator.name,), np.array([0.0, 1.0]))
+    faster = Term((operator.name,), np.array([0.1, 0.0]))
+    objectives = Objectives(
+        replace(plain.accuracy, space=whole, terms=(*plain.accuracy.terms, better)),
+        replace(plain.cost, space=whole, terms=(*plain.cost.terms, faster)),
+    )
+    front = search(objectives, CONFIG).front
+    assert {subnet[operator.name] for subnet in front.subnets} == {"shrunk:0.5"}
+    budget = 0.6 * float(objectives.cost.predict(largest(whole).to_array())[0])
+    rows = np.array(list(itertools.product(*(range(len(v.choices)) for v in space), [0])))
+    rows = canonical(whole, rows[objectives.cost.predict(rows) <= budget])
+    best = SubNet.from_array(whole, rows[np.argmax(objectives.accuracy.predict(rows))])
+    table = choose(objectives, front, [budget], Measurement(best), CONFIG).table
+    assert best.id in set(table["subnet"])
+    assert table.loc[table["subnet"] == best.id, "chosen"].all(), "it is measured as the best"
+    assert without_alternatives(plain, CONFIG) is None
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
