@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import time
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 
 from autotailor.serving import library
 from autotailor.serving.errors import PoolError
+from autotailor.serving.margin import Margin
 from autotailor.serving.wire.bodies import Flag, Reply, Request, answers_of, settings_body
 
 
@@ -44,6 +46,7 @@ class Service:
         self.names = tuple(str(member["name"]) for member in members)
         self.accuracies = tuple(float(member["accuracy"]) for member in members)
         self.exits = tuple(answers_of(member) for member in members)
+        self._has_exits, self._margin = any(len(each) > 1 for each in self.exits), Margin()
 
     @classmethod
     def of(cls, folder: str | Path, deadline_ms: float | None = None, **settings: float | str | None) -> Service:
@@ -73,9 +76,13 @@ class Service:
     def infer(self, request: Request) -> Reply:
         """Runs the best member on a picture that has the size of one member's input.
 
+        Of a pool with exits the deadline is counted from this call to its return.
+
         Raises:
             PoolError: the picture does not fit or holds NaN or infinity, the deadline is no time, or ncnn fails.
         """
+        begin = time.perf_counter()
+        deadline_ms = self._margin.left(request.deadline_ms) if self._has_exits else request.deadline_ms
         if request.picture.ndim != 3:
             raise PoolError(
                 f"infer: the picture has the shape {list(request.picture.shape)}, expected [channels, height, width]"
@@ -84,9 +91,11 @@ class Service:
             picture = np.ascontiguousarray(request.picture, dtype=np.float32)  # the library reads memory as it lies
         outputs, result, reached = np.empty(self._outputs, np.float32), library.Result(), library.Reached()
         places = outputs.ctypes.data, outputs.size, result, reached
-        library.call("infer_exits", self._open(), picture.ctypes.data, *picture.shape, request.deadline_ms, *places)
+        library.call("infer_exits", self._open(), picture.ctypes.data, *picture.shape, deadline_ms, *places)
         times = result.latency_ms, result.cpu_ms
-        return Reply(result.member, Flag(result.flags), *times, outputs, reached.exit, reached.confidence)
+        reply = Reply(result.member, Flag(result.flags), *times, outputs, reached.exit, reached.confidence)
+        self._margin.took(1e3 * (time.perf_counter() - begin), result.latency_ms)
+        return reply
 
     def set(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """Changes settings: ``deadline_ms``, ``quantile``, ``rate``, ``battery``, ``pin``, ``quota``, ``thresholds``.

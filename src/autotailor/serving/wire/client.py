@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from autotailor.serving.errors import PoolError, ServerLostError
+from autotailor.serving.margin import Margin
 from autotailor.serving.wire.address import Address
 from autotailor.serving.wire.bodies import Picture, Reply, Request, settings_body
 from autotailor.serving.wire.frames import REPLY, Connection, Frame, FramingError, Kind, receive
@@ -46,7 +48,7 @@ class Client:
             PoolError: the address is none, or no server answers there.
         """
         self._timeout_s = timeout_s
-        self._numbers = itertools.count(1)
+        self._numbers, self._margin = itertools.count(1), Margin()
         if connection is None:
             address = address if isinstance(address, Address) else Address.parse(address)
             connection = address.connect(timeout_s)
@@ -82,11 +84,16 @@ class Client:
     def infer_exits(self, picture: Picture, deadline_ms: float = 0.0) -> Reply:
         """``infer`` of a pool with exits: the reply also says which exit answered, and how sure it is.
 
+        The deadline is counted from this call to its return.
+
         Raises:
             PoolError: as ``infer``; or the server is older than exits.
         """
-        request = Request(np.asarray(picture, dtype=np.float32), deadline_ms)
-        return Reply.unpack(self.forward(Kind.INFER_EXITS, request.pack()), has_exit=True)
+        begin = time.perf_counter()
+        request = Request(np.asarray(picture, dtype=np.float32), self._margin.left(deadline_ms))
+        reply = Reply.unpack(self.forward(Kind.INFER_EXITS, request.pack()), has_exit=True)
+        self._margin.took(1e3 * (time.perf_counter() - begin), reply.latency_ms)
+        return reply
 
     def status(self) -> dict[str, Any]:
         """What runs: members, the active one, what the monitor knows, settings."""

@@ -59,6 +59,7 @@ public:
     // Runs the best member on a picture (CHW, normalised) that has the size of one member's input.
     // A deadline of 0 is that of the settings.
     Answer infer(const float* picture, const Size& size, double deadline_ms) {
+        const double asked_ms = wall_ms();
         if (!is_input(size)) throw PoolError("infer: the picture has the size " + size.text() + ", and members take " + inputs());
         if (const size_t wrong = not_finite(picture, size.count()))
             throw PoolError("infer: " + std::to_string(wrong) + " of the picture's " + std::to_string(size.count()) +
@@ -74,7 +75,7 @@ public:
         const double begin = wall_ms();
         const float* input = at_size(picture, size, member.input);
         if (member.exits.empty()) run(input, answer);
-        else run_until(input, begin + deadline, answer);
+        else run_until(input, asked_ms + deadline, answer);
         answer.latency_ms = std::max(wall_ms() - begin, 1e-6);
         if (answer.exit < member.exits.size()) answer.flags |= Answer::early;
         ++counters_.exits[running_][answer.exit];
@@ -87,6 +88,7 @@ public:
         if (without_fit_ms_ >= 0) answer.flags |= Answer::nothing_fits;
         const double took = member.exits.empty() ? answer.latency_ms : reached_.wall_ms;
         if (chooser_.learn(answer.member, took, answer.cpu_ms, answer.exit)) choose(deadline);
+        anytime_.handed_on();
         return answer;
     }
 
