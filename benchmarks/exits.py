@@ -2,6 +2,7 @@
 
     python benchmarks/exits.py RESULTS... --csv FILE
     python benchmarks/exits.py RESULTS... --deadlines 3000 --load 1 --csv FILE
+    python benchmarks/exits.py --agreement 100 --csv FILE
 
 RESULTS are folders ``results/MODEL/DEVICE`` of runs with ``space.exits``, after ``python -m autotailor run``. The test
 pictures of each, which have neither trained nor dropped an exit, are divided into halves (by base pictures), 20 times:
@@ -22,6 +23,10 @@ accurate member takes, without thresholds, while ``--load`` processes compete fo
 that are in time (as the caller sees it), of those that had to wait for the first exit (``overtaken``: nothing else
 could be said by then, or hardly), which exits answered, how accurate they were, and how many numbers were not
 those of the exit that was named.
+
+With ``--agreement`` random heads stand behind the stages (of a network of one stage: behind some blocks) of so many
+random SubNets of four networks, and all exits are compared: of the ONNX file with all outputs, of the chain of segments
+and of ncnn's file with PyTorch; the largest difference as a share of the largest number of the exit.
 """
 
 import argparse
@@ -29,23 +34,32 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from given import letters
 from plain_table import plain_table
 from rich.console import Console
 
-from autotailor import accuracy, data
+import autotailor
+from autotailor import accuracy, data, zoo
 from autotailor.artifacts import read_json
 from autotailor.data.splits import sized
-from autotailor.exits.answers import Answers, Costs, Policy
+from autotailor.exits.answers import Answers, Costs, ExitError, Policy
 from autotailor.exits.choice import SHARES, Candidate, Choice, Chooser, choose
+from autotailor.exits.costs import WithExits
+from autotailor.exits.files import write_files
+from autotailor.exits.heads import find_exits, initial, with_exits
+from autotailor.exits.heads import proposed as exits_of
 from autotailor.exits.thresholds import undominated, within
 from autotailor.pool.verification import run_exits
+from autotailor.profiling import exporting_runtime
 from autotailor.serving import Request, Service
 from autotailor.serving.files import open_pool
 
@@ -55,7 +69,13 @@ WIDER = np.sqrt(1 / SPLITS + 1)
 """Of a mean over random halves that overlap, as a factor of their standard deviation (Nadeau, Bengio 2003)."""
 ANYTIME = ("run", "share", "deadline_ms", "requests", "in_time", "overtaken", "by_exit_percent", "accuracy", "wrong")
 DEADLINES = (0.3, 0.6, 0.9)
-WARM, BATCH, TOLERANCE = 30, 64, 1e-4
+WARM, BATCH, TOLERANCE, SIDE = 30, 64, 1e-4, 32
+NETWORKS: dict[str, Callable[[], torch.nn.Module]] = {
+    "resnet_digits": zoo.resnet_digits,
+    "mobilenet_digits": zoo.mobilenet_digits,
+    "vit_digits": zoo.vit_digits,
+    "letters": lambda: letters.network(10),
+}
 COLUMNS = ("run", "share", "way", "splits", "kept", "expected", "accuracy", "gain", "gain_error")
 
 
@@ -198,15 +218,54 @@ def deadlines(results: Path, name: str, count: int, load: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(ANYTIME)).round(4)
 
 
+def agreement(count: int) -> pd.DataFrame:
+    """One row for each network and kind of file."""
+    rows = []
+    for name, make in NETWORKS.items():
+        torch.manual_seed(0)
+        net = autotailor.compile(make().eval(), resolution=SIDE)
+        after = [*exits_of(net)] or [block.name for block in net.blocks[:-1:2]]
+        random, worst = np.random.default_rng(0), dict[str, float]()
+        answers = 0
+        for turn in range(count):
+            subnet = net.sample(random)
+            graph, kind = net.slice(subnet), ("probe", "full")[turn % 2]
+            try:
+                places = find_exits(net, subnet, graph, after, kind)
+            except ExitError:  # a transformer's tokens have no positions for a convolution
+                places = find_exits(net, subnet, graph, after, kind := "probe")
+            heads = [initial(place, kind, net.num_classes, random) for place in places]
+            for arrays in heads:
+                arrays["weight"] = random.normal(size=arrays["weight"].shape).astype(np.float32)
+            whole = WithExits(with_exits(graph, places, heads), places)
+            pictures = random.normal(size=(2, *graph.shapes[graph.input][1:])).astype(np.float32)
+            with tempfile.TemporaryDirectory() as folder:
+                errors = write_files(whole, net.names, Path(folder), pictures, exporting_runtime(), np.inf)
+            worst = {key: max(error, worst.get(key, 0.0)) for key, error in errors.items()}
+            answers += len(places) + 1
+        rows += [(name, key, count, answers, error) for key, error in worst.items()]
+    return pd.DataFrame(rows, columns=["network", "file", "subnets", "answers", "largest_difference"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path, nargs="+")
+    parser.add_argument("results", type=Path, nargs="*")
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--exits", nargs="*", default=[], help="names of exits that are looked at; all by default")
     parser.add_argument("--deadlines", type=int, default=0, metavar="N", help="requests at each deadline")
     parser.add_argument("--load", type=int, default=1, help="processes that compete with --deadlines")
+    parser.add_argument("--agreement", type=int, default=0, metavar="N", help="random SubNets of each network")
     asked = parser.parse_args()
     asked.csv = asked.csv and asked.csv.resolve()
+    if asked.agreement:
+        told = agreement(asked.agreement)
+        shown = told.map(lambda each: f"{each:.1e}" if isinstance(each, float) else each)
+        Console(width=140).print(plain_table(shown, "Exits of random SubNets, beside PyTorch"))
+        if asked.csv:
+            told.to_csv(asked.csv, index=False)
+        return
+    if not asked.results:
+        parser.error("name folders results/MODEL/DEVICE, or --agreement N")
     if asked.deadlines:
         runs = [each.resolve() for each in asked.results]
         told = pd.concat([deadlines(each, each.parent.name, asked.deadlines, asked.load) for each in runs])
