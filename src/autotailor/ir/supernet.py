@@ -301,13 +301,13 @@ class SuperNet:
 
     def operators(self, subnet: SubNet | None = None, fusion: FusionRules = UNFUSED) -> tuple[OperatorFeature, ...]:
         """The unique fused operators of the whole space, or of one SubNet."""
-        found: dict[OperatorFeature, None] = {}
+        features: dict[OperatorFeature, None] = {}
         if subnet is not None:
             self._own(subnet)
         for place in self.places(fusion):
             active = place.operators if subnet is None else (place.feature(subnet),)
-            found.update(dict.fromkeys(feature for feature in active if feature is not None))
-        return tuple(found)
+            features.update(dict.fromkeys(feature for feature in active if feature is not None))
+        return tuple(features)
 
     def sequence(self, subnet: SubNet, fusion: FusionRules) -> tuple[PlacedOperator, ...]:
         """The fused operators of a SubNet in topological order, with the tensors that each reads and writes."""

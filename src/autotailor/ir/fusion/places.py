@@ -60,9 +60,9 @@ class Place:
         """The feature for each joint choice: objects in the shape of ``index``."""
         objects = np.empty(len(self.operators), dtype=object)
         objects[:] = self.operators
-        found = np.empty(self.index.shape, dtype=object)
-        found[...] = objects[self.index]
-        return found
+        features = np.empty(self.index.shape, dtype=object)
+        features[...] = objects[self.index]
+        return features
 
     def feature(self, subnet: SubNet) -> OperatorFeature | None:
         """The feature of the place in a SubNet; None where the block of the place is removed."""
@@ -153,8 +153,8 @@ def find_place(elastic: ElasticGraph, group: FusedGroup, when: Gate | None = Non
 
 def batch_axis(dimensions: Sequence[Dimension]) -> int:
     """The axis that carries the batch; 0 where none does."""
-    found = (i for i, axis in enumerate(dimensions) if any(isinstance(factor, Batch) for factor in factors_of(axis)))
-    return next(found, 0)
+    batched = (i for i, axis in enumerate(dimensions) if any(isinstance(factor, Batch) for factor in factors_of(axis)))
+    return next(batched, 0)
 
 
 def batch_first(shape: Shape, batch_axes: Mapping[str, int] | None, name: str) -> Shape:
