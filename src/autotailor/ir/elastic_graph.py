@@ -16,7 +16,7 @@ from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.recognition import find_blocks
 from autotailor.ir.blocks.stage import Stage, find_stages
 from autotailor.ir.dimensions.dimension import Sizes
-from autotailor.ir.feature import Shape
+from autotailor.ir.feature import Settings, Shape
 from autotailor.ir.graph import Graph, Node, Weights
 from autotailor.ir.junctions import (
     JUNCTION,
@@ -75,6 +75,7 @@ class ElasticGraph:
         moments: of what readers read; slices follow from them in closed form. None where slices stay as they stand.
         recalibrated: how much of a SubNet's statistics of BatchNorm comes from its own recalibration; the rest is the
             slice of the largest SubNet's.
+        settings: node name to what a variable sets of the node's engine. Files hold no settings.
     """
 
     graph: Graph
@@ -85,6 +86,7 @@ class ElasticGraph:
     gates: Mapping[str, Gate] = field(default_factory=dict)
     moments: Moments | None = None
     recalibrated: float = 1.0
+    settings: Mapping[str, Settings] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Graph) -> ElasticGraph:

@@ -76,7 +76,7 @@ def peak_memory(
     graph = elastic.graph
     position = {node.name: i for i, node in enumerate(graph.nodes)}
     steps = sorted(places, key=lambda place: position[place.group.members[-1].name])
-    stands_for = _aliases(graph, [place.group for place in steps], fusion)
+    stands_for = aliases(graph, [place.group for place in steps], fusion)
     readers = _readers(graph, steps, stands_for)
     sizes = _Sizes(elastic, width)
     buffers = [Buffer(sizes.of(graph.input), 0, None, tuple(readers.get(graph.input, ())), None)]
@@ -125,7 +125,7 @@ def _rule(node: Node) -> OperatorRule:
     return rules.find(node.kind) or OperatorRule()
 
 
-def _aliases(graph: Graph, groups: Sequence[FusedGroup], fusion: FusionRules) -> dict[str, str]:
+def aliases(graph: Graph, groups: Sequence[FusedGroup], fusion: FusionRules) -> dict[str, str]:
     """Tensor to the one whose memory it is: behind views and free operators, and inside fused groups."""
     aliases: dict[str, str] = {}
     inside = {name: group.outputs[0] for group in groups for node in group.members for name in node.outputs[:1]}
@@ -170,3 +170,8 @@ def _in_place_source(
     read = graph.activations(group.producer)[0]
     indices = number[stands_for.get(read, read)]
     return (indices[0] or None) if len(indices) == 1 else None
+
+
+def is_view(node: Node) -> bool:
+    """Whether an operator only looks at its input's memory in another way."""
+    return _rule(node).view

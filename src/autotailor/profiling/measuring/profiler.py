@@ -105,6 +105,7 @@ def profile(
         LUTError: the store cannot be used.
     """
     operators = list(dict.fromkeys(operators))
+    _check_settings(operators, device)
     uses = dict(zip(operators, places, strict=True)) if places else {}
     kept = Store(store)
     with Session(device, notes=kept.path.parent) as session, _saying_what_is_kept():
@@ -121,6 +122,18 @@ def profile(
     if missing := run.missing():
         raise ProfilingError(_incomplete(device, operators, run, missing))
     return kept.lut(fingerprint, operators)
+
+
+def _check_settings(operators: Sequence[OperatorFeature], device: DeviceConfig) -> None:
+    """Refuses operators in settings that the device's one engine does not have."""
+    own = [feature for feature in operators if feature.setting]
+    if own:
+        engine, setting = device.engine, ", ".join(f"{name} {value}" for name, value in own[0].setting)
+        raise ProfilingError(
+            f"device {device.name}: {len(own)} operators run in settings of their own, first {own[0].id} ({setting}), "
+            f"and the device runs all with {engine.runtime} in {engine.precision}: take a table "
+            "that holds them (lut=FILE), or leave these settings out of the space"
+        )
 
 
 @contextlib.contextmanager
