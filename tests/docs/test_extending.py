@@ -34,7 +34,7 @@ from autotailor.ir.execution.modules.moments import MomentCollector
 from autotailor.ir.operators import rule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.measurement import summary
-from autotailor.measurement.effort import Effort
+from autotailor.measurement.config import Effort
 from autotailor.prediction import Measured, Outcome
 from autotailor.profiling import DeviceConfig, energy, fusion_rules
 from autotailor.profiling.runtimes import RUNTIMES, open_runtime

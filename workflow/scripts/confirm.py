@@ -7,7 +7,7 @@ from stage import stage
 
 from autotailor import accuracy, data, prediction, profiling, search, sensitivity
 from autotailor.measurement import confirmation
-from autotailor.measurement.effort import ConfirmEffort
+from autotailor.measurement.config import ConfirmEffort
 from autotailor.profiling.networks.validation import validation_subnets
 
 with stage(snakemake) as this:

@@ -6,13 +6,13 @@ on each device by what the search has learnt there, the SubNet is looked for onc
 the one with the highest mean is taken.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from autotailor.fleet.runs import Budget, Fleet, within
+from autotailor.fleet.runs import Fleet, within
 from autotailor.ir.space.subnet import SubNet
 from autotailor.search import Constraint, SearchConfig, SearchError, solve
 
@@ -66,7 +66,7 @@ def rows_of_budgets(fleet: Fleet) -> dict[str, dict[str, float]]:
     rows: dict[str, dict[str, float]] = {}
     seen = set()
     for model in fleet.models:
-        by_device = {device: _by_name(fleet.budgets(model, device)) for device in fleet.devices}
+        by_device = {d: {each.name: each.value for each in fleet.budgets(model, d)} for d in fleet.devices}
         for name in by_device[fleet.devices[0]]:
             row = {device: budgets[name] for device, budgets in by_device.items() if name in budgets}
             said = tuple(f"{value:.9g}" for value in row.values())
@@ -74,10 +74,6 @@ def rows_of_budgets(fleet: Fleet) -> dict[str, dict[str, float]]:
                 rows[f"{model} {name}"] = row
                 seen.add(said)
     return rows
-
-
-def _by_name(budgets: Sequence[Budget]) -> dict[str, float]:
-    return {budget.name: budget.value for budget in budgets}
 
 
 def best_single(fleet: Fleet, budgets: Mapping[str, float]) -> Choice | None:

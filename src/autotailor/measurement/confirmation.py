@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from autotailor.artifacts import atomic, read_json, write_json
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
-from autotailor.measurement.effort import ConfirmEffort
+from autotailor.measurement.config import ConfirmEffort
 from autotailor.measurement.sessions import Timed, timed
 from autotailor.measurement.trial import Time, Trial
 from autotailor.prediction.measured import reconciled

@@ -16,7 +16,7 @@ from autotailor.export import accuracy_of_onnx
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
-from autotailor.measurement.effort import Effort
+from autotailor.measurement.config import Effort
 from autotailor.measurement.sessions import SHARE, timed
 from autotailor.prediction import Accuracy, DropError, ModelError
 from autotailor.profiling import (

@@ -123,7 +123,8 @@ def lay_out(
         PoolError: a tensor has a value that the precision of the files cannot hold.
     """
     kept = _kept(plans)
-    offsets = {key: shared.tensor(f"{key[0]} {key[1]}", _stored(tensors[key[0]], key, kept[key])) for key in kept}
+    stored = {key: tensors[key[0]].transpose(key[1])[np.ix_(*taken)] for key, taken in kept.items()}
+    offsets = {key: shared.tensor(f"{key[0]} {key[1]}", array) for key, array in stored.items()}
     return {name: tuple(_piece(each, kept, offsets, shared) for each in plan) for name, plan in plans.items()}
 
 
@@ -135,10 +136,6 @@ def _kept(plans: Mapping[str, Sequence[Planned]]) -> dict[Key, tuple[Indices, ..
         before = kept.get(key, cut.take)
         kept[key] = tuple(np.union1d(*pair) for pair in zip(before, cut.take, strict=True))
     return kept
-
-
-def _stored(tensor: Array, key: Key, kept: Sequence[Indices]) -> Array:
-    return tensor.transpose(key[1])[np.ix_(*kept)]
 
 
 def _piece(

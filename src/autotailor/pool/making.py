@@ -15,7 +15,7 @@ from autotailor.export.deployable import inherited
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.ir.supernet import SuperNet
-from autotailor.pool.classes import Rates, Split, scaled
+from autotailor.pool.classes import Rates, scaled
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.exported import ExportedMember, export_member, read_member
 from autotailor.pool.members import members_of
@@ -235,17 +235,12 @@ def facts_of(run: Run, subnets: Sequence[SubNet], measured: Sequence[Measurement
                 predicted_error_ms=float(errors[number]),
                 measured_ms=None if timed is None else timed.latency_ms,
                 measured_error_ms=None if timed is None else timed.standard_error,
-                split_ms=_split(split, float(predicted[number]), timed),
+                split_ms=scaled(split, float(predicted[number]) if timed is None else timed.latency_ms),
                 peak_mb=float(further["peak_memory"][number]),
                 energy_mj=None if spent is None else float(spent[number]),
             )
         )
     return facts
-
-
-def _split(split: Split, predicted_ms: float, timed: Measurement | None) -> Split:
-    """The shares of the classes at the latency that counts: the measured one, where there is one."""
-    return scaled(split, predicted_ms if timed is None else timed.latency_ms)
 
 
 def accuracy_of(run: Run, subnet: SubNet) -> tuple[float, float | None, bool]:

@@ -153,7 +153,7 @@ class Known:
         try:
             document = read_json(path)
             measured = tuple(_measured(each) for each in document["members"])
-            evaluated = dict(_evaluated(each) for each in document["members"] if _is_evaluated(each))
+            evaluated = dict(_evaluated(m) for m in document["members"] if m["accuracy"]["from"] == "evaluation")
             assignments = [each["assignment"] for each in document["members"]]
         except (ArtifactError, KeyError, TypeError) as error:
             raise PoolError(
@@ -218,10 +218,6 @@ def extend(
     )
     write_pool(folder, run.net, list(zip(exported, facts, strict=True)), origin)
     return subnets
-
-
-def _is_evaluated(member: Mapping[str, Any]) -> bool:
-    return bool(member["accuracy"]["from"] == "evaluation")
 
 
 def _evaluated(member: Mapping[str, Any]) -> tuple[str, Measured]:

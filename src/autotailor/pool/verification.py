@@ -106,13 +106,11 @@ def _weight_error(pool: OpenPool, member: Member, own: ExportedMember) -> float:
     return worst
 
 
-def run_member(pool: OpenPool, member: Member, images: Float32) -> Float32:
-    """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed by ncnn's wheel on this computer."""
-    return run_exits(pool, member, images)[-1]
-
-
 def run_exits(pool: OpenPool, member: Member, images: Float32) -> tuple[Float32, ...]:
-    """Logits of a member's exits, its own last, as ``run_member`` computes them, from one extractor for each image."""
+    """Logits ``[n, classes]`` of a member's exits, its own last, for images ``[n, 3, r, r]``.
+
+    ncnn's wheel computes them on this computer, with one extractor for each image.
+    """
     import ncnn
 
     net = load_member(pool, member)

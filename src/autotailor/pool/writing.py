@@ -125,7 +125,8 @@ def write_pool(
             texts = {"param": own.param.read_text(encoding="utf-8"), "slices": pieces_text(pieces[name])}
             for kind, text in texts.items():
                 (temporary / MEMBERS / f"{name}.{kind}").write_text(text, encoding="utf-8")
-            listed.append(_listed(name, own, facts, {kind: _hash(text) for kind, text in texts.items()}))
+            hashes = {kind: hashlib.sha256(text.encode()).hexdigest() for kind, text in texts.items()}
+            listed.append(_listed(name, own, facts, hashes))
         weights, norms = shared.write(temporary)
         options = tuple(sorted(origin.options.items()))
         head = (origin.model, origin.device, origin.threads, options, origin.precision)
@@ -213,7 +214,3 @@ def _listed(name: str, own: ExportedMember, facts: Facts, hashes: Mapping[str, s
         exits=facts.exits,
         thresholds=facts.thresholds,
     )
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

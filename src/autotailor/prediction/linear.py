@@ -117,16 +117,12 @@ class LinearModel:
         """Posterior variance of ``mean`` ``[n]``; a SubNet that was not evaluated has an unknown misfit."""
         return self._posterior(subnets, self._cross(subnets))
 
-    def variance_without_own(self, subnets: IntArray) -> FloatArray:
-        """Variance of SubNets as if none of them had been evaluated itself: of the weights and of a misfit, ``[n]``."""
-        return self._posterior(subnets, self._by_terms(subnets))
-
     def variance_beside_noise(self, subnets: IntArray, *, own: bool) -> FloatArray:
         """The part of the variance that is no noise of the evaluations: what the prior leaves open, ``[n]``.
 
         Args:
             subnets: choice indices ``[n, variables]``.
-            own: whether ``variance`` is meant; else ``variance_without_own``.
+            own: whether ``variance`` is meant; else that of SubNets as if none of them had been evaluated itself.
         """
         cross = self._cross(subnets) if own else self._by_terms(subnets)
         noise = np.square(self._solve(cross)) @ self.part.independent

@@ -15,7 +15,7 @@ from autotailor.finetuning.polishing.files import INHERITED, POLISHED
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement import confirmation
-from autotailor.measurement.effort import ConfirmEffort
+from autotailor.measurement.config import ConfirmEffort
 from autotailor.profiling import DeviceConfig
 from autotailor.profiling.networks.validation import validation_subnets
 from autotailor.runs.tables import RunTables

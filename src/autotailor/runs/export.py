@@ -19,7 +19,7 @@ from autotailor.data import DataSplits
 from autotailor.export.files import ONNX
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.measurement import inheritance, summary
-from autotailor.measurement.effort import Effort
+from autotailor.measurement.config import Effort
 from autotailor.profiling import DeviceConfig
 from autotailor.reporting import write_card
 from autotailor.runs.choice import EXPORT, Chosen, choose, take

@@ -106,14 +106,6 @@ def _peak_memory(sources: Sources) -> Predicted:
     return sources.net.peak_memory(sources.rules, resident=resident, workspace=workspace, width=sources.width)
 
 
-def _parameters(sources: Sources) -> Metric:
-    return sources.net.parameters()
-
-
-def _macs(sources: Sources) -> Metric:
-    return sources.net.macs()
-
-
 METRICS: dict[str, MetricSpec] = {}
 """The metrics by name, in the order of tables."""
 
@@ -142,8 +134,8 @@ PEAK_MEMORY = register(
         digits=".1f",
     )
 )
-register(MetricSpec("parameters", "parameters", "M", "parameters_m", _parameters, "the graph"))
-register(MetricSpec("macs", "MACs", "M", "macs_m", _macs, "the graph", digits=".2f"))
+register(MetricSpec("parameters", "parameters", "M", "parameters_m", lambda own: own.net.parameters(), "the graph"))
+register(MetricSpec("macs", "MACs", "M", "macs_m", lambda own: own.net.macs(), "the graph", digits=".2f"))
 
 
 def all_metrics(sources: Sources, names: Container[str] = METRICS) -> Further:

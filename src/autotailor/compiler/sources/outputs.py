@@ -53,7 +53,7 @@ def keep_output(model: ir.Model, output: Output) -> None:
     """
     from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
-    names, graph = [str(each) for each in _several(output)], model.graph
+    names, graph = [str(each) for each in ([output] if isinstance(output, str | int) else output)], model.graph
     inner = {str(value.name): value for node in graph for value in node.outputs}
     values = inner | {str(value.name): value for value in graph.outputs}
     for name in names:
@@ -67,10 +67,6 @@ def keep_output(model: ir.Model, output: Output) -> None:
     RemoveUnusedNodesPass()(model)
     if any(value.dtype is None for value in graph.outputs):
         ShapeInferencePass()(model)
-
-
-def _several(output: Output) -> Sequence[str | int]:
-    return [output] if isinstance(output, str | int) else output
 
 
 def name_outputs(network: nn.Module, model: ir.Model, image: torch.Tensor) -> None:

@@ -35,13 +35,9 @@ def permuted(elastic: ElasticGraph, orders: Mapping[Atom, Indices]) -> dict[str,
     """All weights with the channels of some atoms in other orders; the largest SubNet stays the same."""
     dimensions = elastic.propagation.dimensions
     return {
-        name: take_array(weight, plan_weight(dimensions[name], _meta_size, orders))
+        name: take_array(weight, plan_weight(dimensions[name], lambda atom: atom.meta, orders))
         for name, weight in elastic.graph.weights.items()
     }
-
-
-def _meta_size(atom: Atom) -> int:
-    return atom.meta
 
 
 def channel_orders(elastic: ElasticGraph, atoms: Sequence[Atom]) -> dict[Atom, Indices]:
