@@ -72,11 +72,11 @@ def open_regular(path: str | bytes | Path, most: int | None = None) -> io.Buffer
         OSError: it cannot be opened, is no regular file, or has more bytes.
     """
     stream = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-    found, reason = os.fstat(stream.fileno()), ""
-    if not stat.S_ISREG(found.st_mode):
+    status, reason = os.fstat(stream.fileno()), ""
+    if not stat.S_ISREG(status.st_mode):
         reason = "is a pipe, a device or a folder, and no file"
-    elif most is not None and found.st_size > most:
-        reason = f"has {found.st_size:,} bytes, and may have {most:,}"
+    elif most is not None and status.st_size > most:
+        reason = f"has {status.st_size:,} bytes, and may have {most:,}"
     if reason:
         stream.close()
         raise OSError(errno.EINVAL, reason, os.fsdecode(path))
@@ -240,8 +240,8 @@ def recorded_code(record: Path | None) -> dict[str, str]:
 def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:
     """Each of some different paths with its shortest ending that no other one has, such as ``budget_01/model.onnx``."""
     endings = {path: ["/".join(path.parts[-count:]) for count in range(1, len(path.parts) + 1)] for path in paths}
-    shared = Counter(ending for found in endings.values() for ending in found)
-    return {path: next((each for each in found if shared[each] == 1), found[-1]) for path, found in endings.items()}
+    shared = Counter(ending for own in endings.values() for ending in own)
+    return {path: next((each for each in own if shared[each] == 1), own[-1]) for path, own in endings.items()}
 
 
 class Provenance:

@@ -92,10 +92,10 @@ def altered(folders: Iterable[Path]) -> dict[Path, str]:
                 path = Path(os.path.normpath(record.parents[1] / name))
                 recorded[path] = (digest, document["rule"])
     there = [path for path in recorded if path.is_file()]
-    found = read_contents(there, "comparing the results with their records")
+    contents = read_contents(there, "comparing the results with their records")
     return {
         path: recorded[path][1]
-        for path, content in zip(there, found, strict=True)
+        for path, content in zip(there, contents, strict=True)
         if content.sha256 != recorded[path][0]
     }
 

@@ -42,7 +42,7 @@ def others(directory: Path) -> list[int]:
     This process and its ancestors are left out.
     """
     mine = {os.getpid(), *(process.pid for process in psutil.Process().parents())}
-    found = []
+    pids = []
     for process in psutil.process_iter():
         try:
             command, where, status = process.cmdline()[:3], process.cwd(), process.status()
@@ -51,8 +51,8 @@ def others(directory: Path) -> list[int]:
         named = any(Path(part).name == "snakemake" for part in command)
         here = Path(where) == directory.resolve() and status != psutil.STATUS_ZOMBIE
         if named and here and process.pid not in mine:
-            found.append(process.pid)
-    return found
+            pids.append(process.pid)
+    return pids
 
 
 def describe(pid: int) -> str:

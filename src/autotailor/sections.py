@@ -105,23 +105,23 @@ def _adapter(section: type[Any]) -> TypeAdapter[Any]:
 
 def descriptions(section: type[Any]) -> dict[str, str]:
     """What the docstrings of a section and of those that it builds on say of its keys, as Markdown."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for owner in reversed(section.__mro__):
         text = inspect.cleandoc(owner.__dict__.get("__doc__") or "").partition("Attributes:\n")[2]
         for names, sentence in _TOLD.findall(textwrap.dedent(text)):
-            found |= dict.fromkeys(names.split(", "), " ".join(sentence.split()).replace("``", "`"))
-    return found
+            sentences |= dict.fromkeys(names.split(", "), " ".join(sentence.split()).replace("``", "`"))
+    return sentences
 
 
 def _sentence(error: ValidationError, section: type[Any], where: str) -> str:
     """What is wrong first: keys that are unknown, or missing, before values."""
     errors = error.errors(include_url=False)
     for kind in (STRANGE, MISSING):
-        if found := [each for each in errors if each["type"] == kind]:
-            *inner, _ = found[0]["loc"]
-            keys = sorted(str(each["loc"][-1]) for each in found if [*each["loc"][:-1]] == inner)
-            known = [field.name for field in dataclasses.fields(_owner(section, inner))]
-            return f"{_place(where, inner)}: {_keys(kind, keys, known)}"
+        if wrong := [each for each in errors if each["type"] == kind]:
+            *inner, _ = wrong[0]["loc"]
+            keys = sorted(str(each["loc"][-1]) for each in wrong if [*each["loc"][:-1]] == inner)
+            names = [field.name for field in dataclasses.fields(_owner(section, inner))]
+            return f"{_place(where, inner)}: {_keys(kind, keys, names)}"
     first = errors[0]
     loc, value, message = list(first["loc"]), first["input"], first["msg"]
     if isinstance(unfit := first.get("ctx", {}).get("error"), UnfitError):
@@ -135,15 +135,15 @@ def _sentence(error: ValidationError, section: type[Any], where: str) -> str:
     return f"{place}: expected {message if first['type'] == UNFIT else expected}, not {value!r}"
 
 
-def _keys(kind: str, keys: Sequence[str], known: Sequence[str]) -> str:
+def _keys(kind: str, keys: Sequence[str], names: Sequence[str]) -> str:
     if kind == MISSING:
         return f"missing keys {keys}"
-    return f"unknown keys {keys}; known are {sorted(known)}{meant(keys[0], known)}"
+    return f"unknown keys {keys}; known are {sorted(names)}{meant(keys[0], names)}"
 
 
-def meant(value: object, known: Iterable[str]) -> str:
+def meant(value: object, names: Iterable[str]) -> str:
     """The question whether somebody meant one of the known names; empty where none resembles a value."""
-    close = difflib.get_close_matches(str(value), list(known), n=1)
+    close = difflib.get_close_matches(str(value), list(names), n=1)
     return f". Did you mean {close[0]!r}?" if close else ""
 
 
@@ -158,8 +158,8 @@ def _place(where: str, loc: Iterable[int | str]) -> str:
 def _owner(section: type[Any], loc: Iterable[int | str]) -> type[Any]:
     """The nested section at a place in a section."""
     for key in loc:
-        if isinstance(key, str) and (found := section.__pydantic_fields__.get(key)):
-            section = next(part for part in _parts(found.annotation) if isinstance(part, _Telling))
+        if isinstance(key, str) and (field := section.__pydantic_fields__.get(key)):
+            section = next(part for part in _parts(field.annotation) if isinstance(part, _Telling))
     return section
 
 

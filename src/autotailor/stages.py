@@ -469,12 +469,12 @@ WRITER = {file: stage for stage in STAGES.values() for file in stage.outputs}
 
 def before(name: str) -> tuple[str, ...]:
     """The stages that a stage depends on, in the order of a run."""
-    found, left = set[str](), [name]
+    earlier, left = set[str](), [name]
     while left:
-        direct = {WRITER[file].name for file in STAGES[left.pop()].inputs} - found
-        found |= direct
+        direct = {WRITER[file].name for file in STAGES[left.pop()].inputs} - earlier
+        earlier |= direct
         left += direct
-    return tuple(stage for stage in STAGES if stage in found)
+    return tuple(stage for stage in STAGES if stage in earlier)
 
 
 def kept_with(name: str) -> tuple[str, ...]:

@@ -50,17 +50,17 @@ class Bound:
 class OneOf:
     """Names of which a ``str`` in ``Annotated`` is one."""
 
-    def __init__(self, *names: str, known: Callable[[], Sequence[str]] | None = None, pattern: str = "") -> None:
+    def __init__(self, *names: str, listed: Callable[[], Sequence[str]] | None = None, pattern: str = "") -> None:
         """The names, or the function of a registry that lists them; with a pattern, they only say what it matches."""
-        self._known, self._pattern = known or (lambda: names), re.compile(pattern) if pattern else None
+        self._listed, self._pattern = listed or (lambda: names), re.compile(pattern) if pattern else None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
-        names = list(self._known())
+        names = list(self._listed())
         shown = cs.str_schema(pattern=self._pattern.pattern) if self._pattern else cs.literal_schema(names)
         return cs.no_info_plain_validator_function(self._check, json_schema_input_schema=shown)
 
     def _check(self, value: Any) -> str:
-        names = self._known()
+        names = self._listed()
         if not isinstance(value, str) or not (self._pattern.search(value) if self._pattern else value in names):
             raise PydanticCustomError(UNKNOWN, "{names}", {"names": ", ".join(names)})
         return value

@@ -166,7 +166,7 @@ def test_operators_in_place_and_what_they_weigh(
     programs = [program for batch in manifests[0]["batches"] for program in batch["programs"]]
     assert max(len(program["steps"]) for program in programs) >= len(operators) / 2
     weights = {row.feature.id: sum(np.prod(w) for w in row.feature.weights) * 4 / 2**20 for row in lut}
-    resident, workspace = lut.known("resident_weight_mb"), lut.known("workspace_mb")
+    resident, workspace = lut.column("resident_weight_mb"), lut.column("workspace_mb")
     assert {feature.id for feature in operators} <= resident.keys() & workspace.keys()
     assert all(resident[f.id] >= 0.9 * weights[f.id] for f in operators)  # fp32 here; transformed ones are larger
     assert sum(resident[f.id] for f in operators) < 10 * sum(weights[f.id] for f in operators)

@@ -34,7 +34,7 @@ from autotailor.ir.execution.modules.moments import MomentCollector
 from autotailor.ir.operators import rule
 from autotailor.ir.space.subnet import SubNet
 from autotailor.measurement import summary
-from autotailor.measurement.effort import Effort
+from autotailor.measurement.config import Effort
 from autotailor.prediction import Measured, Outcome
 from autotailor.profiling import DeviceConfig, energy, fusion_rules
 from autotailor.profiling.runtimes import RUNTIMES, open_runtime
@@ -293,7 +293,7 @@ def test_a_metric_is_a_limit_a_column_and_a_part_of_the_report(
     spent = dict(zip(ids, random.uniform(1.0, 2.0, len(ids)), strict=True))
     sources = Sources(net, fusion, {"energy_mj": spent, "resident_weight_mb": {}, "workspace_mb": {}}.__getitem__)
     latency = net.latency(dict(zip(ids, random.uniform(1.0, 2.0, len(ids)), strict=True)), fusion)
-    further = search.further_metrics(net, asked, fusion, sources.known)
+    further = search.further_metrics(net, asked, fusion, sources.columns)
     objectives = search.Objectives(net.macs(), latency)
     config = search.SearchConfig(population=20, generations=5, candidates=2, seed=1)
 

@@ -7,7 +7,7 @@ from stage import stage
 
 from autotailor import accuracy, data, prediction, profiling, search, sensitivity
 from autotailor.measurement import confirmation
-from autotailor.measurement.effort import ConfirmEffort
+from autotailor.measurement.config import ConfirmEffort
 from autotailor.profiling.networks.validation import validation_subnets
 
 with stage(snakemake) as this:
@@ -19,7 +19,7 @@ with stage(snakemake) as this:
     forecast = search.read_forecast(Path(snakemake.input.validation), config, errors, latency)
     predicted = prediction.read_accuracy(Path(snakemake.input.accuracy), net.macs())
     effort = ConfirmEffort.from_section(this.params["confirm"])
-    further = search.further_metrics(net, this.params["budgets"], fusion, lut.known, device.number_bytes)
+    further = search.further_metrics(net, this.params["budgets"], fusion, lut.column, device.number_bytes)
 
     def measure(subnets):
         """Accuracies of SubNets that the search has not measured; the data are not read where there are none."""

@@ -29,7 +29,7 @@ with stage(snakemake) as this:
     this.run.metrics(metrics)
     said = ", ".join(f"{choice} {before:.3f} to {after:.3f}" for choice, (before, after) in result.errors.items())
     kept = f"; {result.kept} of them were no better and stay in closed form" if result.kept else ""
-    known = f"; {result.known} of them had been trained before" if result.known else ""
+    known = f"; {result.reused} of them had been trained before" if result.reused else ""
     path = "; in SubNets {:.3f} to {:.3f}".format(*result.on_path) if result.on_path else ""
     told = f"errors of alternatives: {said}{kept}{known}{path}" if said else "no alternative can be trained by itself"
     this.tell(told)

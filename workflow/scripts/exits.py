@@ -12,7 +12,7 @@ from autotailor.exits.config import ExitsConfig
 from autotailor.export import deployable
 from autotailor.export.files import first_images
 from autotailor.finetuning import polishing
-from autotailor.measurement.effort import Effort
+from autotailor.measurement.config import Effort
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.making import origin_of
 

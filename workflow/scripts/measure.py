@@ -10,7 +10,7 @@ from stage import stage
 from autotailor import accuracy, artifacts, data, prediction, profiling, reporting, search
 from autotailor.finetuning import polishing
 from autotailor.measurement import inheritance, pictures, published, summary
-from autotailor.measurement.effort import Effort
+from autotailor.measurement.config import Effort
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)

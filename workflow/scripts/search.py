@@ -23,7 +23,7 @@ with stage(snakemake) as this:
         lut = profiling.LUT.read(Path(snakemake.input.lut))
         cost, errors = net.latency(lut.latencies(), fusion), net.latency_error(lut.standard_errors(), fusion)
         forecast = search.read_forecast(Path(snakemake.input.validation), config, errors, cost)
-        further = search.further_metrics(net, budgets, fusion, lut.known, device.number_bytes)
+        further = search.further_metrics(net, budgets, fusion, lut.column, device.number_bytes)
     else:
         cost, forecast, further = kind.count(net), search.AS_PREDICTED, search.further_metrics(net, budgets)
     slow = search.never_faster(cost)
@@ -59,7 +59,7 @@ with stage(snakemake) as this:
     measure = partial(sensitivity.measure_accuracies, net, splits, config=settings, journal=journal, model=model)
     evaluated = known.subnets
     if images is splits.validation:
-        measure = partial(measure, known=known)
+        measure = partial(measure, past=known)
     else:
         evaluated = search.undominated(cost, known.subnets, known.values.mean(axis=1))
     result = search.search(objectives, config)

@@ -65,20 +65,20 @@ def find_transparent(images: EvaluationSet, background: str, *, labelled: bool =
     return Transparent(len(sample), len(positions), background, over)
 
 
-def judge(network: nn.Module, found: Transparent, resolution: int = 0) -> Judgement:
+def judge(network: nn.Module, pictures: Transparent, resolution: int = 0) -> Judgement:
     """The accuracy of a network on pictures with transparency, over each background.
 
     Args:
         network: images to logits; it is put into evaluation mode.
-        found: the pictures.
+        pictures: the pictures.
         resolution: side to which images are resized, in pixels; 0 leaves their size.
     """
-    right = {name: correctness(network, images, resolution) for name, images in found.over.items()}
+    right = {name: correctness(network, images, resolution) for name, images in pictures.over.items()}
     clear = {}
-    for name, images in found.over.items():
-        drop, error = accuracy_drop(right[found.chosen], right[name], images.groups)
+    for name, images in pictures.over.items():
+        drop, error = accuracy_drop(right[pictures.chosen], right[name], images.groups)
         if abs(drop) >= MUCH and abs(drop) > 2 * np.nan_to_num(error, nan=np.inf):
             clear[name] = drop
-    shares = {name: round(accuracy(found_right, found.over[name].groups)[0], 1) for name, found_right in right.items()}
+    shares = {name: round(accuracy(own, pictures.over[name].groups)[0], 1) for name, own in right.items()}
     better = min((name for name, drop in clear.items() if drop < 0), key=clear.__getitem__, default="")
-    return Judgement(found.looked_at, found.pictures, shares, bool(clear), better)
+    return Judgement(pictures.looked_at, pictures.pictures, shares, bool(clear), better)

@@ -42,17 +42,17 @@ def correctness(network: nn.Module, images: EvaluationSet, resolution: int = 0, 
     """
     check_labels(images)
     task = of(images)
-    (found,) = each_image(
+    (values,) = each_image(
         network, images, resolution, lambda outputs, targets: task.judge(outputs, targets).kept, batch_size=batch_size
     )
-    return task.shares(found)
+    return task.shares(values)
 
 
 def predictions(network: nn.Module, images: EvaluationSet, resolution: int = 0, batch_size: int = BATCH) -> Targets:
     """What a network answers to each image of an evaluation set (``Task.answers``); arguments as of ``correctness``."""
     task = of(images)
-    (found,) = each_image(network, images, resolution, lambda outputs, _: task.answers(outputs), batch_size=batch_size)
-    return found
+    (answer,) = each_image(network, images, resolution, lambda outputs, _: task.answers(outputs), batch_size=batch_size)
+    return answer
 
 
 @torch.no_grad()
@@ -67,12 +67,12 @@ def each_image(
         For each of ``reads``, an array with one row for each image.
     """
     network.eval()
-    device, task, found = device_of(network), of(images), list[tuple[torch.Tensor, ...]]()
+    device, task, parts = device_of(network), of(images), list[tuple[torch.Tensor, ...]]()
     for batch, targets in images.batches(batch_size):
-        sized, known = as_input(batch, device, resolution), put(targets, device)
+        sized, placed = as_input(batch, device, resolution), put(targets, device)
         outputs = task.read(network(sized), sized.shape[-1])
-        found.append(tuple(read(outputs, known) for read in reads))
-    return [torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True)]
+        parts.append(tuple(read(outputs, placed) for read in reads))
+    return [torch.cat(parts).cpu().numpy() for parts in zip(*parts, strict=True)]
 
 
 @torch.no_grad()
@@ -95,12 +95,12 @@ def evaluate(
     module.activate(subnet).eval()
     module.statistics = statistics
     resolution, device, task = resolution_of(subnet), device_of(module), of(images)
-    found = [
+    judgements = [
         task.judge(task.read(module(sized), sized.shape[-1]), put(labels, device))
         for batch, labels in images.batches(batch_size)
         for sized in (as_input(batch, device, resolution),)
     ]
-    return outcome(found)
+    return outcome(judgements)
 
 
 def outcome(batches: Sequence[Judgement]) -> Outcome:

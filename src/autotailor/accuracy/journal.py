@@ -28,7 +28,7 @@ class Journal:
 
     def __init__(self, path: Path, fingerprint: str) -> None:
         self.path = path
-        self._known: dict[str, Outcome] = {}
+        self._outcomes: dict[str, Outcome] = {}
         lines = self._lines(fingerprint)
         with atomic(path) as temporary:
             temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -38,16 +38,16 @@ class Journal:
         header = json.dumps({"schema_version": SCHEMA, "fingerprint": fingerprint})
         if not self.path.is_file():
             return [header]
-        found = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
-        if not found or found[0] != header:
-            logger.warning("%s %s; all SubNets are evaluated anew", self.path, _difference(found))
+        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if not lines or lines[0] != header:
+            logger.warning("%s %s; all SubNets are evaluated anew", self.path, _difference(lines))
             return [header]
         kept = [header]
-        for line in found[1:]:
+        for line in lines[1:]:
             try:
                 entry = json.loads(line)
                 outcome = Outcome.unpacked(entry["right"], entry["losses"], entry["images"])
-                self._known[str(entry["subnet"])] = outcome
+                self._outcomes[str(entry["subnet"])] = outcome
             except (ValueError, KeyError, TypeError):
                 break
             kept.append(line)
@@ -55,7 +55,7 @@ class Journal:
 
     def get(self, subnet: str) -> Outcome | None:
         """Values and losses of a SubNet; None where the SubNet has not been evaluated."""
-        return self._known.get(subnet)
+        return self._outcomes.get(subnet)
 
     def add(self, subnet: str, outcome: Outcome) -> None:
         """Appends one SubNet's values and losses, and waits until the line is on the disk."""
@@ -65,7 +65,7 @@ class Journal:
             stream.write(f"{line}\n")
             stream.flush()
             os.fsync(stream.fileno())
-        self._known[subnet] = outcome
+        self._outcomes[subnet] = outcome
 
 
 def _difference(lines: list[str]) -> str:

@@ -80,12 +80,12 @@ def prepare(net: SuperNet, data: DataSplits, config: MomentsConfig, calibration:
         if not normalisations(net.graph) or not len(net.space):
             return Preparation(net, {})
         anew = Calibrator(data, replace(calibration, images=min(calibration.images, ANEW)))
-        found = _divergences(net, anew, _unseen(data, config), device, config.seed, of(data))
-    share = min(found, key=lambda each: found[each])
-    said = ", ".join(f"{each:g}: {value:.3f}" for each, value in found.items())
+        divergences = _divergences(net, anew, _unseen(data, config), device, config.seed, of(data))
+    share = min(divergences, key=lambda each: divergences[each])
+    said = ", ".join(f"{each:g}: {value:.3f}" for each, value in divergences.items())
     unit = "nats" if net.num_classes and of(data).logits else "of the outputs' variance"
     logging.info("divergence of random SubNets by the share of statistics that is estimated anew, %s: %s", unit, said)
-    return Preparation(net.recalibrated(share), found)
+    return Preparation(net.recalibrated(share), divergences)
 
 
 def _collected(net: SuperNet, calibrator: Calibrator, device: torch.device, ridge: float) -> SuperNet:
@@ -118,12 +118,12 @@ def _rotated(net: SuperNet, calibrator: Calibrator, device: torch.device) -> Sup
 
 def _unseen(data: DataSplits, config: MomentsConfig) -> list[torch.Tensor]:
     """Batches of training pictures; crops of the second epoch, most of which the moments have not seen."""
-    found: list[torch.Tensor] = []
+    batches: list[torch.Tensor] = []
     for images, _ in data.train.batches(1, min(config.batch_size, len(data.train))):
-        found.append(images)
-        if sum(map(len, found)) >= min(config.images, SEEN):
+        batches.append(images)
+        if sum(map(len, batches)) >= min(config.images, SEEN):
             break
-    return found
+    return batches
 
 
 def _divergences(
@@ -133,18 +133,18 @@ def _divergences(
     rng = random.Random(seed)
     subnets = [net.sample(rng) for _ in range(TRIED)]
     module = net.module(logits=task.logits).eval().to(device)
-    wanted = answers(module, net.largest(), images)
+    whole = answers(module, net.largest(), images)
     of_logits: Callable[[Any, Any], float] = divergence if net.num_classes else distance
     apart = of_logits if task.logits else scatter
-    found = {}
+    means = {}
     for share in SHARES:
         module = net.recalibrated(share).module(logits=task.logits).eval().to(device)
         total = 0.0
         for subnet in subnets:
             statistics = calibrator.statistics(module, subnet)
-            total += apart(answers(module, subnet, images, statistics), wanted)
-        found[share] = total / len(subnets)
-    return found
+            total += apart(answers(module, subnet, images, statistics), whole)
+        means[share] = total / len(subnets)
+    return means
 
 
 @torch.no_grad()
@@ -155,24 +155,24 @@ def answers(
     module.activate(subnet).eval()
     module.statistics = statistics
     device, resolution = device_of(module), resolution_of(subnet)
-    found = [tensors(module(as_input(batch, device, resolution))) for batch in images]
-    whole = tuple(torch.cat([each.float().cpu() for each in parts]) for parts in zip(*found, strict=True))
+    outputs = [tensors(module(as_input(batch, device, resolution))) for batch in images]
+    whole = tuple(torch.cat([each.float().cpu() for each in parts]) for parts in zip(*outputs, strict=True))
     return whole if len(whole) > 1 else whole[0]
 
 
-def distance(outputs: Outputs, wanted: Outputs) -> float:
+def distance(outputs: Outputs, reference: Outputs) -> float:
     """Mean distance of outputs from the wanted ones, as a share of their variance (``task.tasks.outputs``)."""
-    return 1 - float(find("outputs").agree(outputs, wanted).double().mean())
+    return 1 - float(find("outputs").agree(outputs, reference).double().mean())
 
 
-def scatter(outputs: Outputs, wanted: Outputs) -> float:
+def scatter(outputs: Outputs, reference: Outputs) -> float:
     """Squared distance of outputs from the wanted ones ``[n, ...]``, over the scatter of these around their mean."""
-    said, true = (torch.cat([y.double().flatten(1) for y in tensors(each)], 1) for each in (outputs, wanted))
+    said, true = (torch.cat([y.double().flatten(1) for y in tensors(each)], 1) for each in (outputs, reference))
     return float((said - true).square().sum() / (true - true.mean(0)).square().sum())
 
 
-def divergence(logits: torch.Tensor, wanted: torch.Tensor) -> float:
+def divergence(logits: torch.Tensor, reference: torch.Tensor) -> float:
     """Mean Kullback-Leibler divergence of the wanted answers from some answers ``[n, classes]``, in nats."""
     said = functional.log_softmax(logits.double(), dim=1)
-    true = functional.log_softmax(wanted.double(), dim=1)
+    true = functional.log_softmax(reference.double(), dim=1)
     return float(functional.kl_div(said, true, reduction="batchmean", log_target=True))

@@ -85,8 +85,8 @@ class Evaluator:
                 free.put(view)
 
         with executor(self._workers, self._device, "evaluation") as pool:
-            for group, found in zip(divided, pool.map(one, divided), strict=True):
-                yield from zip((subnets[i] for i in group), found, strict=True)
+            for group, outcomes in zip(divided, pool.map(one, divided), strict=True):
+                yield from zip((subnets[i] for i in group), outcomes, strict=True)
 
     def _group(self, view: ElasticModule, prepared: Sequence[PreparedSubNet], steps: Sequence[Steps]) -> list[Outcome]:
         """Answers and losses of the SubNets of one group, in their order."""
@@ -96,5 +96,5 @@ class Evaluator:
         tour = Tour(view, prepared, visits)
         statistics = tour.statistics(calibration)
         outcomes = tour.outcomes(self._images.batches(self._batch_size), statistics, of(self._images))
-        by_subnet = {i: found for visit, found in zip(visits, outcomes, strict=True) for i in visit.subnets}
+        by_subnet = {i: outcome for visit, outcome in zip(visits, outcomes, strict=True) for i in visit.subnets}
         return [by_subnet[i] for i in range(len(prepared))]

@@ -78,7 +78,7 @@ class Code:
                 walk.left.append(entry)
         walk.follow_all()
         self._sources.save()
-        return dict(sorted(walk.found.items()))
+        return dict(sorted(walk.meanings.items()))
 
     def module(self, name: str) -> _Module | None:
         """A module by its dotted name; None where the folders do not hold the module or ``without`` names it."""
@@ -99,8 +99,8 @@ class Code:
     def _places(self, name: str) -> list[Path]:
         """Paths at which the file or folder of a dotted name may lie, without a suffix."""
         first, *rest = name.split(".")
-        found = [folder.joinpath(first, *rest) for folder in self._folders]
-        return [*found, self._packages[first].joinpath(*rest)] if first in self._packages else found
+        places = [folder.joinpath(first, *rest) for folder in self._folders]
+        return [*places, self._packages[first].joinpath(*rest)] if first in self._packages else places
 
     def is_folder(self, name: str) -> bool:
         """Whether a dotted name names a folder; a folder of modules is a package even without ``__init__``."""
@@ -121,17 +121,17 @@ class _Walk:
     """Follows references from module to module, and collects the modules on the way."""
 
     def __init__(self, code: Code) -> None:
-        self.found: dict[str, str] = {}
+        self.meanings: dict[str, str] = {}
         self.left: list[str] = []
         self._code = code
 
     def enter(self, module: _Module) -> None:
         """Adds an imported module, and queues every name that the module refers to."""
-        if module.name in self.found:
+        if module.name in self.meanings:
             return
-        self.found[module.name] = module.source.meaning[:12]
+        self.meanings[module.name] = module.source.meaning[:12]
         if module.source.reads_data:
-            self.found |= _data_files(module)
+            self.meanings |= _data_files(module)
         self.left += [_absolute(name, module.package) for name in module.source.names]
 
     def follow_all(self) -> None:

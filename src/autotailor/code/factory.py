@@ -40,11 +40,11 @@ def own_folders(module: str) -> list[Path]:
     """Folders of the user's own modules: Python's path without libraries, and the folder of ``module``."""
     libraries = {Path(path).resolve() for path in sysconfig.get_paths().values()}
     folders = [Path(entry or ".").resolve() for entry in sys.path]
-    found = importlib.util.find_spec(module.partition(".")[0])  # finding a top-level module does not import it
-    if found and found.submodule_search_locations:
-        folders += [Path(location).resolve().parent for location in found.submodule_search_locations]
-    elif found and found.origin:
-        folders.append(Path(found.origin).resolve().parent)
+    spec = importlib.util.find_spec(module.partition(".")[0])  # finding a top-level module does not import it
+    if spec and spec.submodule_search_locations:
+        folders += [Path(location).resolve().parent for location in spec.submodule_search_locations]
+    elif spec and spec.origin:
+        folders.append(Path(spec.origin).resolve().parent)
     return [f for f in dict.fromkeys(folders) if f.is_dir() and not _is_library(f, libraries)]
 
 

@@ -55,10 +55,10 @@ def _pieces(value: Any) -> Iterator[str]:
     elif isinstance(value, ast.AST):
         yield f"({type(value).__name__}"
         for name in value._fields:
-            found = getattr(value, name, None)
-            if name not in UNSAID and not _is_empty(found):
+            value_ = getattr(value, name, None)
+            if name not in UNSAID and not _is_empty(value_):
                 yield f" {name}="
-                yield from _pieces(found)
+                yield from _pieces(value_)
         yield ")"
     elif isinstance(value, list):
         yield "["

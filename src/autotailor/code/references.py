@@ -48,14 +48,14 @@ def references(tree: ast.Module) -> References:
     """The references of a module."""
     visitor = _Visitor()
     visitor.block(tree.body)
-    return visitor.found
+    return visitor.result
 
 
 class _Visitor(ast.NodeVisitor):
     """Walks through a module; each scope maps a name to its dotted name, or to None for a local value."""
 
     def __init__(self) -> None:
-        self.found = References()
+        self.result = References()
         self._scopes: list[dict[str, str | None]] = [{}]
         self._in_getattr = False
 
@@ -70,13 +70,13 @@ class _Visitor(ast.NodeVisitor):
     def _bind(self, node: ast.Import | ast.ImportFrom) -> None:
         scope = self._scopes[-1]
         for name, target in _imported(node).items():
-            self.found.names.add(target)
+            self.result.names.add(target)
             scope[name] = target
             if len(self._scopes) == 1:
-                self.found.bindings[name] = target
+                self.result.bindings[name] = target
         if isinstance(node, ast.Import):
             for alias in node.names:  # `import a.b` binds a, and imports a.b
-                self.found.names.add(alias.name)
+                self.result.names.add(alias.name)
                 if not alias.asname:
                     scope[alias.name.partition(".")[0]] = alias.name.partition(".")[0]
 
@@ -87,14 +87,14 @@ class _Visitor(ast.NodeVisitor):
             return
         for inner in ast.walk(ast.Module(node.body, [])):
             if isinstance(inner, ast.Import | ast.ImportFrom):
-                self.found.lazy |= _imported(inner)
+                self.result.lazy |= _imported(inner)
         for statement in node.orelse:
             self.visit(statement)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Visits a function in a new scope, because the function's own names hide those of the module."""
         outermost = len(self._scopes) == 1
-        self.found.is_lazy |= outermost and node.name == "__getattr__"
+        self.result.is_lazy |= outermost and node.name == "__getattr__"
         before, self._in_getattr = self._in_getattr, self._in_getattr or (outermost and node.name == "__getattr__")
         arguments = node.args
         for outside in (*node.decorator_list, *arguments.defaults, *arguments.kw_defaults, node.returns):
@@ -115,7 +115,7 @@ class _Visitor(ast.NodeVisitor):
     def visit_Assign(self, node: ast.Assign) -> None:
         """Marks the module as lazy at ``__getattr__ = attach(...)``, which works like a function of that name."""
         names = {inner.id for target in node.targets for inner in ast.walk(target) if isinstance(inner, ast.Name)}
-        self.found.is_lazy |= len(self._scopes) == 1 and "__getattr__" in names
+        self.result.is_lazy |= len(self._scopes) == 1 and "__getattr__" in names
         self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
@@ -124,20 +124,20 @@ class _Visitor(ast.NodeVisitor):
         if chain is None:
             self.generic_visit(node)
         elif chain:
-            self.found.names.add(chain)
+            self.result.names.add(chain)
 
     def visit_Name(self, node: ast.Name) -> None:
         """Records a name without attributes: the code passes on the object, so all names in it may be used."""
-        self.found.reads_data |= node.id == "__file__"
+        self.result.reads_data |= node.id == "__file__"
         if isinstance(node.ctx, ast.Load) and (target := self._target(node.id)):
-            self.found.names.add(f"{target}.{ALL_NAMES}")
+            self.result.names.add(f"{target}.{ALL_NAMES}")
 
     def visit_Call(self, node: ast.Call) -> None:
         """Records imports by function calls, and calls that read files beside the module."""
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        self.found.reads_data |= called in DATA_READERS
+        self.result.reads_data |= called in DATA_READERS
         if called in LISTERS and node.args and (package := self._package(node.args[0], "__path__")):
-            self.found.names.add(_inside(package))
+            self.result.names.add(_inside(package))
         if called in IMPORTERS and node.args and not self._in_getattr:
             self._import(node.args[0])
         self.generic_visit(node)
@@ -148,11 +148,11 @@ class _Visitor(ast.NodeVisitor):
         first = parts[0] if parts else None
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
             whole = first.value if len(parts) == 1 else f"{first.value.rpartition('.')[0]}.{ALL_MODULES}"
-            self.found.names.add(whole)
+            self.result.names.add(whole)
         elif isinstance(first, ast.FormattedValue) and (
             package := self._package(first.value, "__name__") or self._package(first.value, "__package__")
         ):
-            self.found.names.add(_inside(package))
+            self.result.names.add(_inside(package))
 
     def _package(self, node: ast.expr, attribute: str) -> str | None:
         """The package in ``__path__`` or ``package.__path__``; the file's own package is a dot."""
@@ -195,16 +195,16 @@ def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
 
 def _own_nodes(body: list[ast.stmt]) -> list[ast.AST]:
     """Nodes that run in a block's own scope, without the insides of functions and blocks for type checkers."""
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     left: list[ast.AST] = list(body)
     while left:
         node = left.pop()
-        found.append(node)
+        nodes.append(node)
         if is_type_checking(node):
             left += node.orelse  # type: ignore[attr-defined]
         elif not isinstance(node, (*_FUNCTIONS, *_COMPREHENSIONS)):
             left += ast.iter_child_nodes(node)
-    return found
+    return nodes
 
 
 def _stored(body: list[ast.stmt]) -> list[str]:

@@ -50,18 +50,18 @@ class Sources:
         if path not in self._read:
             content = path.read_bytes()
             key = hashlib.sha256(content).hexdigest()
-            if (found := self._known.get(key)) is None:
-                found = parse(content.decode("utf-8", "replace"))
+            if (source := self._cached.get(key)) is None:
+                source = parse(content.decode("utf-8", "replace"))
                 self._is_new = True
-            self._read[path] = self._used[key] = found
+            self._read[path] = self._used[key] = source
         return self._read[path]
 
     def save(self) -> None:
         """Updates the cache; an error while writing is ignored, because the cache only saves time."""
         if self._cache is None or not self._is_new:
             return
-        known = self._known | self._used
-        kept = known if len(known) <= MOST else self._used
+        sources = self._cached | self._used
+        kept = sources if len(sources) <= MOST else self._used
         text = json.dumps({"version": _version(), "files": {key: asdict(source) for key, source in kept.items()}})
         try:
             write_text(self._cache, text)
@@ -70,7 +70,7 @@ class Sources:
             return
 
     @cached_property
-    def _known(self) -> dict[str, Source]:
+    def _cached(self) -> dict[str, Source]:
         """Content of the cache; empty where it cannot be read or another version of this package wrote it."""
         if self._cache is None:
             return {}
@@ -92,8 +92,8 @@ def parse(text: str) -> Source:
     return _source(tree_meaning(tree), references(tree))
 
 
-def _source(said: str, found: References) -> Source:
-    return Source(said, tuple(sorted(found.names)), found.bindings, found.lazy, found.is_lazy, found.reads_data)
+def _source(said: str, refs: References) -> Source:
+    return Source(said, tuple(sorted(refs.names)), refs.bindings, refs.lazy, refs.is_lazy, refs.reads_data)
 
 
 def _version() -> str:

@@ -82,11 +82,11 @@ def estimates(title: str, predicted: Mapping[str, Estimate], measured: Mapping[s
     """A table of predictions by metric, with the measurements beside them."""
     made = table(title, "metric", "predicted", "measured", "unit", numbers=("predicted", "measured"))
     for name, estimate in predicted.items():
-        found = measured.get(name)
+        own = measured.get(name)
         made.add_row(
             name,
             number(estimate.value, estimate.standard_error),
-            number(found.value, found.standard_error) if found else "",
+            number(own.value, own.standard_error) if own else "",
             estimate.unit,
         )
     return made

@@ -26,15 +26,15 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "in seconds to minutes: no rule runs again. After an interruption, the same command goes on where it was.",
     )
     answer.add_arguments(parser)
-    asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument(
+    question = parser.add_mutually_exclusive_group(required=True)
+    question.add_argument(
         "--subnet",
         type=given_text,
         metavar="NAME|ID|FILE|JSON",
         help="one SubNet: an export (budget_02), which keeps its weights, an id of pareto.csv or candidates.csv, a "
         "file such as subnet.json, or an assignment",
     )
-    asked.add_argument(
+    question.add_argument(
         "--budget",
         help="0.09 (ms), a throughput such as 30/s, or a share of the largest SubNet such as 48%%; of a run without a "
         "device 12.5 (millions), a count such as 300M, or a share",
@@ -73,14 +73,14 @@ def run(options: argparse.Namespace) -> None:
         more = {"polish": options.polish, "measure": options.measure, "access": access}
         if options.subnet is None:
             budget = read_budgets(opened.cost.name, options.budget, options.limit)
-            found = opened.export(budget, options.output, **more)
+            exported = opened.export(budget, options.output, **more)
         else:
             check_no_limits(options.limit)
-            found = opened.export_subnet(options.subnet, options.output, **more)
+            exported = opened.export_subnet(options.subnet, options.output, **more)
     if options.json:
-        answer.print_json(found.to_dict())
+        answer.print_json(exported.to_dict())
     else:
-        _show(found, opened.cost.name)
+        _show(exported, opened.cost.name)
 
 
 def read_budgets(cost: str, budget: str, limits: Sequence[str]) -> Budget:
@@ -122,20 +122,20 @@ def read_budget(text: str) -> float | str:
         return text
 
 
-def _show(found: ExportAnswer, cost: str) -> None:
+def _show(exported: ExportAnswer, cost: str) -> None:
     """Prints what was exported, and whether it meets its budget of the cost."""
-    title = f"SubNet {found.subnet.id} ({found.weights})"
-    if found.budget is not None:
-        further = "".join(f", {name} {answer.number(value)}" for name, value in found.limits.items())
-        title += f" for a budget of {answer.number(found.budget)} {found.unit}{further}"
-    answer.console().print(answer.estimates(title, found.predicted, found.measured))
-    validation = ", ".join(f"{answer.number(v)} % {kind}" for kind, v in found.validation.items() if v is not None)
+    title = f"SubNet {exported.subnet.id} ({exported.weights})"
+    if exported.budget is not None:
+        further = "".join(f", {name} {answer.number(value)}" for name, value in exported.limits.items())
+        title += f" for a budget of {answer.number(exported.budget)} {exported.unit}{further}"
+    answer.console().print(answer.estimates(title, exported.predicted, exported.measured))
+    validation = ", ".join(f"{answer.number(v)} % {kind}" for kind, v in exported.validation.items() if v is not None)
     say(f"On the validation set: {validation}.")
-    if found.budget is not None and found.meets_budget is False:
-        spent = (found.measured.get(cost) or found.predicted[cost]).value
-        when = " when measured" if cost in found.measured else ""
+    if exported.budget is not None and exported.meets_budget is False:
+        spent = (exported.measured.get(cost) or exported.predicted[cost]).value
+        when = " when measured" if cost in exported.measured else ""
         say(
-            f"The budget is missed by {spent / found.budget - 1:.1%}{when}; ask for "
-            f"{answer.number(found.budget**2 / spent)} {found.unit} to meet it."
+            f"The budget is missed by {spent / exported.budget - 1:.1%}{when}; ask for "
+            f"{answer.number(exported.budget**2 / spent)} {exported.unit} to meet it."
         )
-    say(f"{found.folder}: {found.seconds:.0f} s")
+    say(f"{exported.folder}: {exported.seconds:.0f} s")

@@ -52,9 +52,9 @@ def check_operators(config: Mapping[str, Any], compiled: Path | None = None) -> 
         FeasibilityError: the runtime lacks operators, and the message lists them with runtimes that have them; or the
             source cannot be compiled.
     """
-    asked = {"model": config["model"], "device": config["device"], "compiled": compiled and str(compiled)}
+    question = {"model": config["model"], "device": config["device"], "compiled": compiled and str(compiled)}
     timed = _counts_images(config)
-    said = _ask({**asked, "timed": timed})
+    said = _ask({**question, "timed": timed})
     return cost_of_training(config, float(said)) if timed else ""
 
 
@@ -165,8 +165,8 @@ def _examined(question: Mapping[str, Any]) -> tuple[str, SuperNet | None]:
     compiled = question["compiled"]
     try:
         net = autotailor.load(Path(compiled)) if compiled else structure(question["model"])
-        if (asked := question["model"]["space"].get("exits")) is not None:
-            exits = ExitsConfig.from_section(asked)
+        if (exits_section := question["model"]["space"].get("exits")) is not None:
+            exits = ExitsConfig.from_section(exits_section)
             check_places(net, exits.after, exits.head)
         if question["device"] is not None:
             profiling.check_writable(net, profiling.DeviceConfig.from_section(question["device"]))

@@ -46,29 +46,29 @@ def run(options: argparse.Namespace) -> None:
     with answer.only_the_answer(options):
         import autotailor
 
-        found = autotailor.open_run(options.folder).front(options.x, options.y, options.limit, z=options.z)
+        front = autotailor.open_run(options.folder).front(options.x, options.y, options.limit, z=options.z)
     if options.json:
-        answer.print_json(found.to_dict())
+        answer.print_json(front.to_dict())
     else:
-        _show(found)
+        _show(front)
 
 
-def _show(found: FrontAnswer) -> None:
+def _show(front: FrontAnswer) -> None:
     """Prints one row for each SubNet, and where the numbers come from."""
-    asked = [name for name in (found.x, found.y, found.z) if name]
-    names = [*asked, *(name for name in found.points[0] if name not in asked)]
-    units = {name: f"{name} {found.points[0][name].unit}" for name in names}
-    shown = answer.table(f"{len(found.subnets)} SubNets", "SubNet", *units.values(), numbers=tuple(units.values()))
-    for subnet, point in zip(found.subnets, found.points, strict=True):
+    axes = [name for name in (front.x, front.y, front.z) if name]
+    names = [*axes, *(name for name in front.points[0] if name not in axes)]
+    units = {name: f"{name} {front.points[0][name].unit}" for name in names}
+    shown = answer.table(f"{len(front.subnets)} SubNets", "SubNet", *units.values(), numbers=tuple(units.values()))
+    for subnet, point in zip(front.subnets, front.points, strict=True):
         numbers = (answer.number(point[name].value, point[name].standard_error) for name in names)
         shown.add_row(subnet.id, *numbers)
     terminal(least=120).print(shown)
     for name in names:
-        say(f"{name} from {found.points[0][name].source}")
-    how = "exact under these predictions" if found.is_exact else "perhaps not the best possible"
-    say(f"found by {found.method}: {how}")
-    if found.gap is not None:
-        _show_gap(found.gap, {name: each.unit for name, each in found.points[0].items()})
+        say(f"{name} from {front.points[0][name].source}")
+    how = "exact under these predictions" if front.is_exact else "perhaps not the best possible"
+    say(f"found by {front.method}: {how}")
+    if front.gap is not None:
+        _show_gap(front.gap, {name: each.unit for name, each in front.points[0].items()})
 
 
 def _show_gap(gap: Gap, units: Mapping[str, str]) -> None:

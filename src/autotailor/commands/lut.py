@@ -56,24 +56,24 @@ def show(options: argparse.Namespace) -> None:
 
     columns = ("fingerprint", "device", "runtime", "operators", "last (UTC)")
     table, devices = Table(*columns), _store(options.store).devices()
-    for known in devices:
-        facts = known.fingerprint.facts
+    for device in devices:
+        facts = device.fingerprint.facts
         hardware, runtime = facts.get("hardware", {}), facts.get("runtime", {})
         what = hardware.get("model") or hardware.get("cpu") or hardware.get("machine") or "?"
         version = f"{runtime.get('name')} {runtime.get('version')}, threads {facts.get('threads')}"
-        last = known.last[: len("2026-01-31T12:00")].replace("T", " ")
+        last = device.last[: len("2026-01-31T12:00")].replace("T", " ")
         table.add_row(
-            known.fingerprint.id,
+            device.fingerprint.id,
             escape(printable(what)),
             escape(printable(f"{version}, {facts.get('precision')}")),
-            f"{known.operators:,}",
+            f"{device.operators:,}",
             last,
         )
     terminal().print(table)
-    for known in devices:
-        for source, count in known.sources.items():
+    for device in devices:
+        for source, count in device.sources.items():
             origin = printable(source or "an unknown file")
-            say(f"{known.fingerprint.id}: {count:,} operators were imported from {origin}")
+            say(f"{device.fingerprint.id}: {count:,} operators were imported from {origin}")
 
 
 def write(options: argparse.Namespace) -> None:
@@ -96,8 +96,8 @@ def read(options: argparse.Namespace) -> None:
 
     lut = LUT.read(options.path)
     counted = Store(options.store).merge(lut, str(options.path.resolve()))
-    found = f"{len(lut):,} operators of device {lut.fingerprint} imported, {counted:,} of them are new"
-    say(f"{options.path}: {found}")
+    imported = f"{len(lut):,} operators of device {lut.fingerprint} imported, {counted:,} of them are new"
+    say(f"{options.path}: {imported}")
 
 
 def remove(options: argparse.Namespace) -> None:
@@ -115,10 +115,10 @@ def remove(options: argparse.Namespace) -> None:
     store = _store(options.store)
     devices = None if options.device is None else [_chosen(store, options.device)]
     remover = Remover(store, Selection(devices, options.operator, options.source, options.imported))
-    found = remover.found()
-    if not found:
+    removals = remover.removals()
+    if not removals:
         raise LutCommandError(f"LUT store {store.path}: no measurement matches; see `python -m autotailor lut list`")
-    for part in found:
+    for part in removals:
         names = printable(", ".join(Path(source).name or "an unknown file" for source in part.sources))
         tables = f"{part.imported:,} rows imported from {names}" if part.imported else "no imported rows"
         say(
@@ -143,12 +143,12 @@ def _is_wanted() -> bool:
 
 def _chosen(store: Store, beginning: str) -> str:
     """The device whose fingerprint begins so; raises LutCommandError where not exactly one device does."""
-    known = store.fingerprints()
-    chosen = [fingerprint for fingerprint in known if fingerprint.startswith(beginning)]
+    fingerprints = store.fingerprints()
+    chosen = [fingerprint for fingerprint in fingerprints if fingerprint.startswith(beginning)]
     if len(chosen) != 1:
         raise LutCommandError(
             f"LUT store {store.path}: {len(chosen)} devices begin with {beginning!r}; known are: "
-            f"{', '.join(known) or 'none'}; see `python -m autotailor lut list`"
+            f"{', '.join(fingerprints) or 'none'}; see `python -m autotailor lut list`"
         )
     return chosen[0]
 

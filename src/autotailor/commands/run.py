@@ -83,7 +83,7 @@ def read_settings(settings: Sequence[str]) -> dict[str, object]:
     """
     from autotailor.config import split_overrides
 
-    known = known_keys()
+    names = known_keys()
     config: dict[str, object] = {}
     overrides: list[str] = []
     for setting in settings:
@@ -94,11 +94,11 @@ def read_settings(settings: Sequence[str]) -> dict[str, object]:
                 "Snakemake stand behind --"
             )
         if key == "overrides":
-            found = split_overrides(value)
-            overrides += found if isinstance(found, list) else []
+            parts = split_overrides(value)
+            overrides += parts if isinstance(parts, list) else []
         elif key in config:
             raise ProjectError(f"argument {setting!r}: {key} is given twice")
-        elif key in known:
+        elif key in names:
             config[key] = value
         else:
             overrides.append(setting)
@@ -170,8 +170,8 @@ def profile(name: str) -> Path:
     for folder in candidates:
         if any(folder.glob("profile*.yaml")) or any(folder.glob("config*.yaml")):
             return folder
-    known = ", ".join(sorted(path.name for path in own.iterdir() if path.is_dir()))
-    raise ProjectError(f"--profile {name}: no such profile; name a folder with profile.yaml, or one of {known}")
+    names = ", ".join(sorted(path.name for path in own.iterdir() if path.is_dir()))
+    raise ProjectError(f"--profile {name}: no such profile; name a folder with profile.yaml, or one of {names}")
 
 
 def _written(value: object) -> str:

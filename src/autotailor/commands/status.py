@@ -61,14 +61,14 @@ def lines(status: Status) -> list[str]:
     several = len({(stage.model, stage.device) for stage in status.stages if stage.device}) > 1
     names = [_name(stage, several) for stage in status.stages]
     width = max((len(name) for name in names), default=0)
-    found = [status.sentence]
+    lines_ = [status.sentence]
     for name, stage in zip(names, status.stages, strict=True):
         spent = "" if stage.seconds is None else str(timedelta(seconds=round(stage.seconds)))
-        found.append(f"{MARKS[stage.state]} {name:<{width}} {stage.state:<8} {spent:>8}  {stage.now}".rstrip())
-        found += [f"    ! {warning}" for warning in stage.warnings]
+        lines_.append(f"{MARKS[stage.state]} {name:<{width}} {stage.state:<8} {spent:>8}  {stage.now}".rstrip())
+        lines_ += [f"    ! {warning}" for warning in stage.warnings]
     for stage in status.failures:
-        found += _failure(stage)
-    return [*found, *([status.remedy] if status.remedy else [])]
+        lines_ += _failure(stage)
+    return [*lines_, *([status.remedy] if status.remedy else [])]
 
 
 def _name(stage: StageStatus, several: bool) -> str:

@@ -51,16 +51,16 @@ def run(options: argparse.Namespace) -> None:
 
         folder = open_folder(options.folder, tuple(READ.values()))
         tables = Tables(_inputs(folder))
-        found = steps(tables, options.name)
+        path = steps(tables, options.name)
     if options.json:
         told = [
             {"title": step.title, "said": step.said, "facts": [fact.to_dict(tables) for fact in step.facts]}
-            for step in found
+            for step in path
         ]
         of = {"model": folder.model, "device": folder.device}
         answer.print_json({"run": of, "export": options.name, "steps": told})
     else:
-        _show(options.name, found, tables)
+        _show(options.name, path, tables)
 
 
 def _inputs(folder: RunFolder) -> ReportInputs:
@@ -71,12 +71,12 @@ def _inputs(folder: RunFolder) -> ReportInputs:
     return ReportInputs(folder.model, folder.device, **{name: path for name, path in paths.items() if path.is_file()})
 
 
-def _show(name: str, found: tuple[Step, ...], tables: Tables) -> None:
+def _show(name: str, path: tuple[Step, ...], tables: Tables) -> None:
     """Prints each step as a sentence and a table of its numbers."""
     console = answer.console()
     subnet = str(tables.needed("summary").loc[name, "subnet"])
     console.print(f"{name} is SubNet {subnet}.\n", highlight=False)
-    for number, step in enumerate(found, 1):
+    for number, step in enumerate(path, 1):
         console.print(f"{number}. {step.title}: {step.said}", highlight=False)
         table = answer.table("", "", "value", "unit", ", ".join(map(tables.file, step.files)), numbers=("value",))
         for fact in (each.to_dict(tables) for each in step.facts):

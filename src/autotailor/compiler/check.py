@@ -64,8 +64,8 @@ def check_network(net: SuperNet) -> None:
     module = GraphModule(net.original).eval()
     images = _unlike(net.input_shape)
     alone = _run(net, module, images[:1], "cannot be executed", "check that onnxruntime runs the file")
-    for found, shape in zip(alone, net.output_shapes, strict=True):
-        _check_output(net, found, shape)
+    for output, shape in zip(alone, net.output_shapes, strict=True):
+        _check_output(net, output, shape)
     remedy = "export it with a dynamic batch axis, and without operators that mix images"
     batch = _run(net, module, images, "can be executed for one image only, not for a batch", remedy)
     fits = all(
@@ -76,24 +76,24 @@ def check_network(net: SuperNet) -> None:
     _check_smallest(net)
 
 
-def _check_output(net: SuperNet, found: Tensor, shape: Shape) -> None:
+def _check_output(net: SuperNet, output: Tensor, shape: Shape) -> None:
     """Refuses an output for one image that is none, or of which nothing can be learnt."""
-    if tuple(found.shape) != shape:
+    if tuple(output.shape) != shape:
         raise GraphError(
-            f"graph {net.name}: it returns a tensor of shape {list(found.shape)}, expected {list(shape)} from its "
+            f"graph {net.name}: it returns a tensor of shape {list(output.shape)}, expected {list(shape)} from its "
             f"operators; check that onnxruntime runs the file"
         )
-    if found.is_floating_point() and not found.isfinite().all():
+    if output.is_floating_point() and not output.isfinite().all():
         raise GraphError(
             f"graph {net.name}: it returns NaN or infinity for an image of normally distributed noise; check its "
             f"weights, for instance the variances of its BatchNorm"
         )
-    if net.num_classes and not net.head.activation and _are_probabilities(found):
+    if net.num_classes and not net.head.activation and _are_probabilities(output):
         raise GraphError(
             f"graph {net.name}: it returns probabilities, but does not end in a Softmax that could be set aside for "
             f"training; export it up to its logits, or with a Softmax operator at its end"
         )
-    if not found.is_floating_point():
+    if not output.is_floating_point():
         raise GraphError(
             f"graph {net.name}: it returns indices; a classifier returns logits, and another network scores or maps, "
             f"export it up to them"
@@ -110,9 +110,9 @@ def _mixes_images(module: GraphModule, images: Tensor) -> bool:
     with torch.inference_mode():
         try:
             exact, double = copy.deepcopy(module).double(), images.double()
-            found = tensors(exact(double))
-            if all(output.dtype == torch.float64 for output in found):
-                return _differ(found, _one_by_one(exact, double), EXACT)
+            outputs = tensors(exact(double))
+            if all(output.dtype == torch.float64 for output in outputs):
+                return _differ(outputs, _one_by_one(exact, double), EXACT)
         except Exception:  # operators refuse double precision with errors of many kinds
             logger.debug("network %s cannot be computed in double precision", module.graph.name, exc_info=True)
         return _differ(tensors(module(images)), _one_by_one(module, images))
@@ -140,13 +140,13 @@ def check_resolution(net: SuperNet, source: Callable[[Tensor], tuple[Tensor, ...
     try:
         with torch.inference_mode():
             expected = source(image)
-            found = tensors(GraphModule(net.slice(subnet)).eval()(image))
-            same = [one.shape for one in found] == [other.shape for other in expected]
-            differ = same and _differ(found, expected)
+            outputs = tensors(GraphModule(net.slice(subnet)).eval()(image))
+            same = [one.shape for one in outputs] == [other.shape for other in expected]
+            differ = same and _differ(outputs, expected)
     except Exception:  # sources for images of one size raise errors of any kind
         return
     if differ:
-        meta, pairs = net.input_shape[2], tuple(zip(found, expected, strict=True))
+        meta, pairs = net.input_shape[2], tuple(zip(outputs, expected, strict=True))
         some, others = max(pairs, key=lambda pair: float((pair[0] - pair[1]).abs().max() / pair[1].abs().max()))
         logger.warning(
             "network %s: at resolution %s its SubNet returns something else than its source, by up to %.2g where the "

@@ -156,8 +156,8 @@ def _with_kinds(graph: Graph, network: nn.Module | None) -> Graph:
         return graph
     trained = {name for name, parameter in network.named_parameters() if parameter.is_floating_point()}
     buffers = {name for name, _ in network.named_buffers()} - trained
-    known = graph.weights.keys()
-    return replace(graph, parameters=frozenset(trained & known), buffers=frozenset(buffers & known))
+    names = graph.weights.keys()
+    return replace(graph, parameters=frozenset(trained & names), buffers=frozenset(buffers & names))
 
 
 def _evaluate(network: nn.Module, image: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -41,11 +41,11 @@ def check_numbers(net: SuperNet) -> None:
     expected = reference(net.original, module.schedule.nodes, images)
     values = {name: torch.from_numpy(np.array(value)) for name, value in expected.items()}
     for position, node in enumerate(module.schedule.nodes):
-        found = {name: values[name] for name in net.original.activations(node)}
+        computed = {name: values[name] for name in net.original.activations(node)}
         with torch.inference_mode():
-            module.advance(found, position, position + 1, hold=node.outputs)
+            module.advance(computed, position, position + 1, hold=node.outputs)
         for name in node.outputs:
-            if name in values and (difference := _difference(found[name], expected[name])) > TOLERANCE:
+            if name in values and (difference := _difference(computed[name], expected[name])) > TOLERANCE:
                 raise GraphError(
                     f"graph {net.name}: {node.kind} {node.name} computes other numbers in PyTorch than in ONNX "
                     f"Runtime: they differ by {difference:.1e} of the largest, {TOLERANCE:.0e} is allowed; correct "
@@ -80,8 +80,8 @@ def reference(graph: Graph, nodes: tuple[Node, ...], images: Tensor, *, optimise
 
     model = to_onnx(graph)
     returned = [value.name for value in model.graph.output]
-    wanted = [name for node in nodes for name in node.outputs if name and name not in graph.outputs]
-    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in wanted)
+    inner = [name for node in nodes for name in node.outputs if name and name not in graph.outputs]
+    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in inner)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     levels = onnxruntime.GraphOptimizationLevel
@@ -89,28 +89,28 @@ def reference(graph: Graph, nodes: tuple[Node, ...], images: Tensor, *, optimise
     options.log_severity_level = 3
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        results = session.run([*returned, *wanted], {INPUT: images.numpy()})
+        results = session.run([*returned, *inner], {INPUT: images.numpy()})
     except Exception as error:  # ONNX Runtime raises errors of many kinds
         raise GraphError(
             f"graph {graph.name}: ONNX Runtime, which verifies exports, cannot run it{' optimised' * optimise}: "
             f"{first_line(error)}; replace the operator that it names"
         ) from error
-    return dict(zip([*graph.outputs, *wanted], results, strict=True)) | {graph.input: images.numpy()}
+    return dict(zip([*graph.outputs, *inner], results, strict=True)) | {graph.input: images.numpy()}
 
 
-def _difference(found: Tensor, expected: npt.NDArray[np.generic]) -> float:
+def _difference(output: Tensor, expected: npt.NDArray[np.generic]) -> float:
     """Largest difference relative to the largest finite number; infinite where shapes or infinite numbers differ.
 
     NumPy compares in one thread: threads of PyTorch wait for each other at the many small tensors of a network.
     """
-    computed = found.numpy()
+    computed = output.numpy()
     if computed.shape != expected.shape:
         return float("inf")
     if np.array_equal(computed, expected):
         return 0.0
-    computed, wanted = computed.astype(np.float64), expected.astype(np.float64)
-    finite = np.abs(wanted[np.isfinite(wanted)])
+    computed, target = computed.astype(np.float64), expected.astype(np.float64)
+    finite = np.abs(target[np.isfinite(target)])
     with np.errstate(invalid="ignore"):  # of equal infinite numbers, which do not differ
-        gaps = np.abs(computed - wanted)
-    gaps[(computed == wanted) | (np.isnan(computed) & np.isnan(wanted))] = 0.0
+        gaps = np.abs(computed - target)
+    gaps[(computed == target) | (np.isnan(computed) & np.isnan(target))] = 0.0
     return float(np.nan_to_num(gaps, nan=np.inf, posinf=np.inf).max() / max(finite.max(initial=0.0), 1e-30))

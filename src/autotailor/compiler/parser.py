@@ -127,12 +127,12 @@ class _Parser:
 
 def _unused(name: str, used: set[str]) -> str:
     """The name, with a number behind it where it is used already; notes it as used."""
-    number, found = 1, name
-    while found in used:
+    number, unused = 1, name
+    while unused in used:
         number += 1
-        found = f"{name}.{number}"
-    used.add(found)
-    return found
+        unused = f"{name}.{number}"
+    used.add(unused)
+    return unused
 
 
 def _array(tensor: ir.TensorProtocol) -> Array:

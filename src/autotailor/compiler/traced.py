@@ -78,10 +78,10 @@ def warn_of_unused(network: nn.Module, image: Tensor) -> None:
             first = next(iter(parameters.values()))
             outputs = flat(torch.func.functional_call(network, parameters, (image.to(first),)))
             whole = torch.stack([output.sum() for output in outputs.values()]).sum()
-            found = torch.autograd.grad(whole, list(parameters.values()), allow_unused=True)
+            gradients = torch.autograd.grad(whole, list(parameters.values()), allow_unused=True)
     except Exception:  # a network without parameters, or one of the user's that does something of its own
         return
-    unused = [name for name, gradient in zip(parameters, found, strict=True) if gradient is None]
+    unused = [name for name, gradient in zip(parameters, gradients, strict=True) if gradient is None]
     if unused:
         others = f" and {len(unused) - NAMED} others" if len(unused) > NAMED else ""
         logger.warning(
@@ -97,10 +97,10 @@ def _in_onnx_runtime(graph: Graph, image: Tensor) -> tuple[Tensor, ...]:
     A difference of an operator's rule is none of the network's: ``check_numbers`` names the rule later.
     """
     try:
-        found = reference(graph, (), image.cpu())
+        results = reference(graph, (), image.cpu())
     except GraphError:
         return ()
-    return tuple(torch.from_numpy(np.array(found[name])) for name in graph.outputs)
+    return tuple(torch.from_numpy(np.array(results[name])) for name in graph.outputs)
 
 
 def _run(network: nn.Module, image: Tensor) -> tuple[Tensor, ...] | None:

@@ -64,8 +64,8 @@ def resolve(name: str) -> torch.device:
         raise AcceleratorError(_absent(name, "an NVIDIA GPU with its driver, and a PyTorch that was built with CUDA"))
     index, count = torch.device(name).index if name != "auto" else None, torch.cuda.device_count()
     if index is not None and index >= count:
-        known = ", ".join(f"cuda:{number}" for number in range(count))
-        raise AcceleratorError(f"accelerator {name}: this machine has only {known}; name one of these, or set cuda")
+        names = ", ".join(f"cuda:{number}" for number in range(count))
+        raise AcceleratorError(f"accelerator {name}: this machine has only {names}; name one of these, or set cuda")
     return torch.device("cuda", torch.cuda.current_device() if index is None else index)
 
 

@@ -66,8 +66,8 @@ class Processes:
     @classmethod
     def of(cls, section: Mapping[str, Any] | None) -> Processes:
         """Of a rule's section of the configuration; one process where the section does not say."""
-        found = section or {}
-        return cls(int(found.get("processes", 1)), int(found.get("nodes", 1)), str(found.get("accelerator", "cpu")))
+        values = section or {}
+        return cls(int(values.get("processes", 1)), int(values.get("nodes", 1)), str(values.get("accelerator", "cpu")))
 
     @property
     def count(self) -> int:
@@ -85,11 +85,11 @@ def rank() -> int:
     return int(os.environ["RANK"]) if is_worker() else 0
 
 
-def launch(asked: Processes, title: str) -> None:
+def launch(team: Processes, title: str) -> None:
     """Runs this program in so many processes, and returns when all have ended well.
 
     Args:
-        asked: how many.
+        team: how many.
         title: of messages.
 
     Raises:
@@ -97,21 +97,21 @@ def launch(asked: Processes, title: str) -> None:
         SystemExit: a process has ended with an error that it has said, or all were told to end.
     """
     place = os.environ.get(AGENT)
-    if asked.nodes > 1 and place is None:
-        _on_nodes(asked, title)
+    if team.nodes > 1 and place is None:
+        _on_nodes(team, title)
     else:
-        _agent(asked, title, place)
+        _agent(team, title, place)
 
 
-def _on_nodes(asked: Processes, title: str) -> None:
+def _on_nodes(team: Processes, title: str) -> None:
     """Starts this program as an agent on each machine of a job of Slurm."""
     job = os.environ.get("SLURM_JOB_ID")
     if job is None:
         raise LaunchError(
-            f"{title}: nodes {asked.nodes} need a job of Slurm with so many nodes, and this process runs in none; run "
+            f"{title}: nodes {team.nodes} need a job of Slurm with so many nodes, and this process runs in none; run "
             f"with --profile slurm (of snakemake: --profile profiles/slurm), or set nodes to 1"
         )
-    count = asked.nodes
+    count = team.nodes
     place = f"{socket.gethostname()}:{PORTS[0] + int(job) % PORTS[1]}"
     command = [
         "srun",
@@ -152,20 +152,20 @@ def _forwarding(send: Callable[[int], None]) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _agent(asked: Processes, title: str, place: str | None) -> None:
+def _agent(team: Processes, title: str, place: str | None) -> None:
     """Starts the workers of this machine, and waits for them."""
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     logging.getLogger("torch.distributed").setLevel(logging.CRITICAL)  # what happens is said here, in sentences
-    each_has_gpu = _has_gpus(asked, title)
-    logger.info("%s: %d processes train together", title, asked.count)
+    each_has_gpu = _has_gpus(team, title)
+    logger.info("%s: %d processes train together", title, team.count)
     with tempfile.TemporaryDirectory(prefix="autotailor-") as folder:
         config = LaunchConfig(
-            min_nodes=asked.nodes,
-            max_nodes=asked.nodes,
-            nproc_per_node=asked.each,
+            min_nodes=team.nodes,
+            max_nodes=team.nodes,
+            nproc_per_node=team.each,
             run_id=f"autotailor-{place or os.getpid()}",
             rdzv_backend="c10d",
             rdzv_endpoint=place or "127.0.0.1:0",
@@ -180,10 +180,10 @@ def _agent(asked: Processes, title: str, place: str | None) -> None:
         except SignalException as ended:
             sys.exit(128 + ended.sigval)
         except ChildFailedError as error:
-            _explain(error.failures, asked.count, title)
+            _explain(error.failures, team.count, title)
 
 
-def _has_gpus(asked: Processes, title: str) -> bool:
+def _has_gpus(team: Processes, title: str) -> bool:
     """Whether the workers compute on CUDA.
 
     Raises:
@@ -191,11 +191,11 @@ def _has_gpus(asked: Processes, title: str) -> bool:
     """
     import torch
 
-    if asked.accelerator == "cpu" or not torch.cuda.is_available():
+    if team.accelerator == "cpu" or not torch.cuda.is_available():
         return False
-    if (count := torch.cuda.device_count()) < asked.each:
+    if (count := torch.cuda.device_count()) < team.each:
         raise LaunchError(
-            f"{title}: {asked.each} processes need a GPU each, and machine {socket.gethostname()} has {count}; set "
+            f"{title}: {team.each} processes need a GPU each, and machine {socket.gethostname()} has {count}; set "
             f"processes to {count}, or accelerator to cpu"
         )
     return True

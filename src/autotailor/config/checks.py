@@ -163,7 +163,7 @@ def check_cost(config: Mapping[str, Any]) -> None:
                     "leave lut=... out"
                 )
             table = profiling.read_table(Path(lut), device)
-            if needs_energy and not table.known("energy_mj"):
+            if needs_energy and not table.column("energy_mj"):
                 raise ConfigError(
                     f"export.budgets: a budget limits energy, and {lut} holds none (column energy_mj); leave this "
                     "limit out, or name a table that was measured on a device with a sensor"

@@ -143,24 +143,24 @@ class Cluster(Section, of="cluster", error=ConfigError):
             attempt: how often the job has been started, this time included; each attempt gets more than the last one.
         """
         need = self.need(job.rule)
-        found: Resources = dict(need.resources)
-        found |= self.devices.get(device or "", {}) if job.licence else {}
+        resources: Resources = dict(need.resources)
+        resources |= self.devices.get(device or "", {}) if job.licence else {}
         growing = {"mem_mb": (need.mem_mb, self.limit.mem_mb), "runtime": (need.minutes, self.limit.minutes)}
         for name, (first, limit) in growing.items():
             if first is not None:
-                found[name] = _grown(first, self.growth, attempt, limit)
-        found |= _on_nodes(job.processes, self._gpus(job, need), found.pop("gpu_model", None))
+                resources[name] = _grown(first, self.growth, attempt, limit)
+        resources |= _on_nodes(job.processes, self._gpus(job, need), resources.pop("gpu_model", None))
         if options := self._options(job, device):
-            found["slurm_extra"] = " ".join(options)
-        return found
+            resources["slurm_extra"] = " ".join(options)
+        return resources
 
     def _gpus(self, job: Job, need: Need) -> int:
         """GPUs on each node: where nobody says it, one for each process that has to compute on CUDA."""
-        asked = job.processes
-        needed = asked.each if asked.accelerator.startswith("cuda") else 0
+        team = job.processes
+        needed = team.each if team.accelerator.startswith("cuda") else 0
         if need.gpus is not None and need.gpus < needed:
             raise ConfigError(
-                f"cluster: {job.rule} computes in {asked.each} processes with accelerator {asked.accelerator}, and "
+                f"cluster: {job.rule} computes in {team.each} processes with accelerator {team.accelerator}, and "
                 f"gets {need.gpus} GPUs on each node; set cluster.rules.{job.rule}.gpus to {needed}, or to null"
             )
         return needed if need.gpus is None else need.gpus

@@ -101,8 +101,8 @@ def compose(
     optional = _optional(base, keys)
     for override in values:
         check_override(override, conf_dir, _with_keys(base, optional))
-    asked = [*chosen, *(_asked(override, optional) for override in values)]
-    whole = _with_shared(_compose(conf_dir, asked)[0]) if values else base
+    lines = [*chosen, *(_asked(override, optional) for override in values)]
+    whole = _with_shared(_compose(conf_dir, lines)[0]) if values else base
     return settle_resolution(with_recipe(whole, keys))
 
 
@@ -112,9 +112,9 @@ def _asked(override: Override, optional: Collection[str]) -> str:
     return f"++{line}" if override.key_or_group in [*added, *(f"{SPACE}.{key}" for key in optional)] else line
 
 
-def _optional(base: Section, asked: Collection[str]) -> list[str]:
+def _optional(base: Section, keys: Collection[str]) -> list[str]:
     """The keys of the space that the model's file leaves out, where an override changes the space."""
-    if not any(key.startswith(f"{SPACE}.") for key in asked):
+    if not any(key.startswith(f"{SPACE}.") for key in keys):
         return []
     from autotailor.ir.proposal.request import KEYS
 
@@ -148,9 +148,9 @@ def _check_content(conf_dir: Path, group: str, name: str) -> None:
     except (OSError, UnicodeDecodeError, yaml.YAMLError):  # Hydra raises the error later, with a message
         return
     if not document or not isinstance(document, dict):
-        found = "is empty" if document is None else f"holds {document!r} and no keys with values"
+        content = "is empty" if document is None else f"holds {document!r} and no keys with values"
         writes = "; `python -m autotailor inspect SOURCE --data FOLDER --yaml` prints what belongs into it"
-        raise ConfigError(f"{path} {found}: write it{writes if group == 'model' else ''}")
+        raise ConfigError(f"{path} {content}: write it{writes if group == 'model' else ''}")
 
 
 def _compose(conf_dir: Path, overrides: Sequence[str]) -> tuple[Section, dict[str, str]]:
@@ -231,11 +231,11 @@ def for_arrived(weights: Any, choices: Mapping[str, str], named: Collection[str]
     """
     if weights == PRETRAIN:
         return []
-    found = [f"{group}={name}" for group, name in ARRIVED.items() if choices.get(group) == AUTO]
-    is_given = "polish=given" in found or choices.get("polish") == ARRIVED["polish"]
+    options = [f"{group}={name}" for group, name in ARRIVED.items() if choices.get(group) == AUTO]
+    is_given = "polish=given" in options or choices.get("polish") == ARRIVED["polish"]
     if is_given and "polish.lr" in named and "polish.rates" not in named:
-        found.append("polish.rates=[]")
-    return found
+        options.append("polish.rates=[]")
+    return options
 
 
 def split_overrides(value: object) -> object:
@@ -279,8 +279,8 @@ def check_override(override: Override, conf_dir: Path, base: Mapping[str, Any]) 
     walked: list[str] = []
     for part in key.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            known = [".".join([*walked, name]) for name in value] if isinstance(value, Mapping) else []
-            raise ConfigError(f"override {text!r}: {unknown('key', key, '.'.join([*walked, part]), known)}")
+            names = [".".join([*walked, name]) for name in value] if isinstance(value, Mapping) else []
+            raise ConfigError(f"override {text!r}: {unknown('key', key, '.'.join([*walked, part]), names)}")
         value = value[part]
         walked.append(part)
 

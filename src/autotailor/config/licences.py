@@ -18,11 +18,11 @@ def check_licences(names: Iterable[str]) -> None:
         ConfigError: Slurm does not answer, or a licence is missing or can be held by two jobs at once. The message has
             the line for slurm.conf.
     """
-    wanted = sorted(set(names))
-    if not wanted:
+    ordered = sorted(set(names))
+    if not ordered:
         return
     declared = read_licences(_ask())
-    missing = [name for name in wanted if name not in declared]
+    missing = [name for name in ordered if name not in declared]
     if missing:
         line = ",".join([f"{name}:{total}" for name, total in declared.items()] + [f"{name}:1" for name in missing])
         raise ConfigError(
@@ -30,7 +30,7 @@ def check_licences(names: Iterable[str]) -> None:
             f"two jobs at once; set this line in slurm.conf of the controller, and call `scontrol reconfigure`: "
             f"Licenses={line}"
         )
-    for name in wanted:
+    for name in ordered:
         if declared[name] != 1:
             raise ConfigError(
                 f"cluster.licences: Slurm has {declared[name]} licences {name}, and with another number than one the "

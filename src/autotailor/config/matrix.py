@@ -64,7 +64,7 @@ class Matrix:
         """
         self.models, self.devices = tuple(models), tuple(devices)
         self._conf, self._folder, self._reads = conf_dir, kept, reads
-        self._asked = (list(overrides), lut, cluster)
+        self._settings = (list(overrides), lut, cluster)
         self._content = artifacts.digest({str(path): artifacts.file_digest(path) for path in files(conf_dir)})
         self._composed: dict[Pair, Section] = {}
         self._clusters: dict[Pair, Section] = {}
@@ -95,8 +95,8 @@ class Matrix:
                 composed = self._compose(pair)
                 with artifacts.atomic(path) as temporary:
                     write_sections(temporary, {CLUSTER: composed.pop(CLUSTER, LOCAL), "configuration": composed})
-            found = read_sections(path)
-            self._composed[pair], self._clusters[pair] = found["configuration"], found[CLUSTER]
+            sections = read_sections(path)
+            self._composed[pair], self._clusters[pair] = sections["configuration"], sections[CLUSTER]
         return self._composed[pair]
 
     @property
@@ -107,14 +107,14 @@ class Matrix:
 
     def path(self, pair: Pair) -> Path:
         """The file of the composed configuration of one pair."""
-        return self._folder / f"{artifacts.digest([self._content, pair, self._asked])}.yaml"
+        return self._folder / f"{artifacts.digest([self._content, pair, self._settings])}.yaml"
 
     def _compose(self, pair: Pair) -> Section:
         # A process that reads a kept file does without these modules, and with that, without Hydra.
         from autotailor.config.composition import compose
         from autotailor.config.run import validate
 
-        overrides, lut, cluster = self._asked
+        overrides, lut, cluster = self._settings
         try:
             composed = compose(self._conf, *pair, overrides, cluster)
             composed["profile"]["lut"] = lut or composed["profile"]["lut"]
@@ -159,9 +159,9 @@ class Matrix:
         a time.
         """
         first: dict[tuple[Any, ...], str] = {}
-        found = {}
+        boards = {}
         for device in devices:
             section = self.configuration(self.pair(device=device))["device"]
             where = tuple(section.get(key) for key in ("transport", "address", "serial"))
-            found[device] = first.setdefault(where, device)
-        return found
+            boards[device] = first.setdefault(where, device)
+        return boards

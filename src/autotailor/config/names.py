@@ -20,23 +20,23 @@ def search_path(conf_dir: Path) -> list[Path]:
     return [conf_dir] if conf_dir.resolve() == places.CONF.resolve() else [conf_dir, places.CONF]
 
 
-def conf_folder(asked: Path | None = None) -> Path:
+def conf_folder(folder: Path | None = None) -> Path:
     """The folder of configuration files that is searched first.
 
     Args:
-        asked: the folder that the user names; None takes ``conf`` of the current folder, or autotailor's own without.
+        folder: the folder that the user names; None takes ``conf`` of the current folder, or autotailor's own without.
 
     Raises:
         ConfigError: the named folder does not exist.
     """
-    if asked is None:
+    if folder is None:
         here = Path("conf")
         return here if here.is_dir() else places.CONF
-    if not asked.is_dir():
+    if not folder.is_dir():
         raise ConfigError(
-            f"--conf {asked}: no such folder; leave it out to take conf in the current folder, or name one"
+            f"--conf {folder}: no such folder; leave it out to take conf in the current folder, or name one"
         )
-    return asked
+    return folder
 
 
 def files(conf_dir: Path) -> list[Path]:
@@ -54,8 +54,8 @@ def find_file(conf_dir: Path, name: str) -> Path | None:
 
 def options(conf_dir: Path, group: str) -> list[str]:
     """Names of the files of one configuration group, for instance the known models."""
-    found = (path for folder in search_path(conf_dir) for path in (folder / group).glob("*.yaml"))
-    return sorted({path.stem for path in found if path.is_file()})
+    paths = (path for folder in search_path(conf_dir) for path in (folder / group).glob("*.yaml"))
+    return sorted({path.stem for path in paths if path.is_file()})
 
 
 def groups(conf_dir: Path) -> list[str]:
@@ -66,10 +66,10 @@ def groups(conf_dir: Path) -> list[str]:
 
 def check_option(conf_dir: Path, group: str, name: str) -> None:
     """Raises ConfigError unless the group has a file of this name."""
-    known = options(conf_dir, group)
-    if name not in known:
+    names = options(conf_dir, group)
+    if name not in names:
         folders = " and of ".join(str(folder / group) for folder in search_path(conf_dir) if (folder / group).is_dir())
-        raise ConfigError(f"{unknown(group, name, name, known)} (the files of {folders})")
+        raise ConfigError(f"{unknown(group, name, name, names)} (the files of {folders})")
     if not _is_read_by_hydra(group, name):
         raise ConfigError(
             f"{group} {name!r}: Hydra, which reads the configuration, cannot use this as the name of a file; rename "
@@ -85,9 +85,9 @@ def _is_read_by_hydra(group: str, name: str) -> bool:
         return False
 
 
-def unknown(kind: str, shown: str, name: str, known: Iterable[str]) -> str:
+def unknown(kind: str, shown: str, name: str, offered: Iterable[str]) -> str:
     """Message for an unknown name, with a list of the known ones."""
-    names = sorted(known)
+    names = sorted(offered)
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"unknown {kind} {shown!r}.{hint} Known: {', '.join(names) or 'none'}"

@@ -19,8 +19,7 @@ from autotailor.exits.config import ExitsConfig
 from autotailor.finetuning.config import DistilConfig, FinetuneConfig, PretrainConfig
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.training.precision import PRECISIONS
-from autotailor.measurement.config import CompareConfig
-from autotailor.measurement.effort import ConfirmEffort, Effort, Rounds
+from autotailor.measurement.config import CompareConfig, ConfirmEffort, Effort, Rounds
 from autotailor.pool.config import PoolConfig
 from autotailor.profiling.networks.promise import Promise
 from autotailor.search.config import SearchConfig

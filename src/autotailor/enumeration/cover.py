@@ -56,14 +56,14 @@ def cover(
     places = net.places(fusion)
     space = net.operators(fusion=fusion)
     ids = {feature.id: i for i, feature in enumerate(space)}
-    wanted = list(ids.values()) if operators is None else [ids[feature.id] for feature in operators]
+    order = list(ids.values()) if operators is None else [ids[feature.id] for feature in operators]
     missing = np.zeros(len(ids) + 1, dtype=bool)  # the last one stands for a place that was removed
-    missing[wanted] = True
+    missing[order] = True
     macs_m = np.array([*map(operator_macs, space), 0.0])
     held = _Held(net.space, places, ids, macs_m, [subnet.indices for subnet in avoid])
     rng = np.random.default_rng(seed)
     chosen: list[SubNet] = []
-    for operator in wanted:
+    for operator in order:
         if not missing[operator]:
             continue
         rows = held.draw(operator, rng)
@@ -93,25 +93,25 @@ class _Held:
 
     def operators(self, rows: IntArray) -> IntArray:
         """Operator of each place of canonical choice indices ``[n, variables]``: ``[n, places]``."""
-        found = np.full((len(rows), len(self.places)), self.removed)
+        held = np.full((len(rows), len(self.places)), self.removed)
         for column, (place, numbers) in enumerate(zip(self.places, self.numbers, strict=True)):
             index = entries(place.variables, place.derived, self.space, rows)
             number = numbers[place.index[index]]
             is_open = True if place.gate is None else place.gate.is_open(self.space.positions, rows)
-            found[:, column] = np.where(is_open, number, self.removed)
-        return found
+            held[:, column] = np.where(is_open, number, self.removed)
+        return held
 
     def gain(self, rows: IntArray, missing: npt.NDArray[np.bool_], operator: int) -> npt.NDArray[np.float64]:
         """Number of missing operators that each SubNet holds, minus a penalty below 1 for its MACs: ``[n]``.
 
         SubNets without the wanted operator, and SubNets to avoid, have a gain of -1.
         """
-        found = np.sort(self.operators(rows), axis=1)
-        first = np.diff(found, axis=1, prepend=-1) != 0
-        macs_m = self.macs_m[found].sum(axis=1)
-        gains = (missing[found] & first).sum(axis=1) - macs_m / (macs_m + self.macs_m.sum())
+        numbers = np.sort(self.operators(rows), axis=1)
+        first = np.diff(numbers, axis=1, prepend=-1) != 0
+        macs_m = self.macs_m[numbers].sum(axis=1)
+        gains = (missing[numbers] & first).sum(axis=1) - macs_m / (macs_m + self.macs_m.sum())
         avoided = (rows[:, None] == self.avoid).all(axis=2).any(axis=1)
-        return np.asarray(np.where((found == operator).any(axis=1) & ~avoided, gains, -1.0))
+        return np.asarray(np.where((numbers == operator).any(axis=1) & ~avoided, gains, -1.0))
 
     def draw(self, operator: int, rng: np.random.Generator) -> IntArray:
         """Random SubNets that hold an operator, unless sums over many variables decide about the operator."""

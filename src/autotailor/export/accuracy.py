@@ -24,10 +24,10 @@ def accuracy_of_onnx(path: Path, evaluation: EvaluationSet) -> FloatArray:
     import onnxruntime
 
     sides = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).get_inputs()[0].shape[2:]
-    found = [
+    values = [
         task.judge(
             task.read(as_tensors(run(np.ascontiguousarray(resize(images, *sides).numpy()))), sides[-1]), targets
         ).kept
         for images, targets in evaluation.batches(BATCH)
     ]
-    return task.shares(torch.cat(found).numpy())
+    return task.shares(torch.cat(values).numpy())

@@ -153,10 +153,10 @@ def _converted(
     try:
         runtime.convert(directory / ONNX, directory)
         runtime.name_blobs(directory, *network.net.names)
-        found = compare(name, runtime.name, version, lambda x: runtime.run(directory, x), images, reference, task)
-        if needed or found.max_relative_error <= tolerance:
-            return (found,), ""
-        reason = f"{name} differs from {network.source} by a relative error of {found.max_relative_error:.2e}"
+        comparison = compare(name, runtime.name, version, lambda x: runtime.run(directory, x), images, reference, task)
+        if needed or comparison.max_relative_error <= tolerance:
+            return (comparison,), ""
+        reason = f"{name} differs from {network.source} by a relative error of {comparison.max_relative_error:.2e}"
     except StoppedError:
         raise
     except Exception as error:  # files that are not needed end no run, whatever is wrong with them

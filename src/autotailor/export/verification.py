@@ -76,13 +76,13 @@ def compare(
     """Runs images through one exported file and compares its outputs with the reference."""
     outputs = _shaped(run(images), reference)
     pairs = tuple(zip(arrays(outputs), arrays(reference), strict=True))
-    said, wanted = (task.read(as_tensors(each), images.shape[-1]) for each in (outputs, reference))
+    said, expected = (task.read(as_tensors(each), images.shape[-1]) for each in (outputs, reference))
     return Comparison(
         file=file,
         runtime=runtime,
         version=version,
         max_relative_error=max(float(np.abs(y - x).max()) / max(float(np.abs(x).max()), 1e-30) for y, x in pairs),
-        same_predictions=float(task.agree(said, wanted).double().mean()),
+        same_predictions=float(task.agree(said, expected).double().mean()),
     )
 
 

@@ -95,15 +95,15 @@ def load_teacher(source: str, data: DataSplits, device: torch.device | None = No
     """
     name = f"{key} {source}"
     network = _created(source, name)
-    wanted = _wanted(network)
-    if wanted.get("mean") and wanted.get("std"):
-        network = Renormalised(network, data, tuple(wanted["mean"]), tuple(wanted["std"])).eval()
+    preparation = _wanted(network)
+    if preparation.get("mean") and preparation.get("std"):
+        network = Renormalised(network, data, tuple(preparation["mean"]), tuple(preparation["std"])).eval()
     network.to(device or torch.device("cpu"))
     if data.signal:
         check_outputs(network, of(data), data.num_classes, data.signal.shape, f"data {data.name}")
         return Teacher(network, 0, name)
     try:
-        side = _fitting(network, wanted, of(data), data.num_classes, data.resolution, f"data {data.name}")
+        side = _fitting(network, preparation, of(data), data.num_classes, data.resolution, f"data {data.name}")
     except TrainingError as error:
         raise TrainingError(f"{name}: {error}") from error
     return Teacher(network, 0 if side == data.resolution else side, name)
@@ -127,10 +127,10 @@ def check_teacher(source: str, task: Task, classes: int | None, resolution: int,
     """
     name = f"{key} {source}"
     if source.startswith("timm:"):
-        found = _classes_of_timm(source, name)
-        if found is not None and classes is not None and found != classes:
+        own = _classes_of_timm(source, name)
+        if own is not None and classes is not None and own != classes:
             raise TrainingError(
-                f"{name}: its own weights have {found} classes, and the data have {classes}; name a teacher that was "
+                f"{name}: its own weights have {own} classes, and the data have {classes}; name a teacher that was "
                 f"trained on these classes: a function of yours (module:function) can make one and load its checkpoint"
             )
         return
@@ -187,14 +187,14 @@ def _wanted(network: nn.Module) -> Mapping[str, Any]:
 
 
 def _fitting(
-    network: nn.Module, wanted: Mapping[str, Any], task: Task, classes: int, resolution: int, images: str
+    network: nn.Module, preparation: Mapping[str, Any], task: Task, classes: int, resolution: int, images: str
 ) -> int:
     """Side of the images in pixels that a network reads: the one that timm says, or ``resolution``.
 
     Raises:
         TrainingError: see ``check_outputs``.
     """
-    side = _side(wanted) or resolution
+    side = _side(preparation) or resolution
     try:
         check_outputs(network, task, classes, (3, side, side), images)
     except TrainingError:
@@ -207,6 +207,6 @@ def _fitting(
     return side
 
 
-def _side(wanted: Mapping[str, Any]) -> int:
+def _side(preparation: Mapping[str, Any]) -> int:
     """Side of the images in pixels that a network of timm wants; 0 where it does not say."""
-    return int(wanted["input_size"][-1]) if wanted.get("input_size") else 0
+    return int(preparation["input_size"][-1]) if preparation.get("input_size") else 0

@@ -33,33 +33,33 @@ HIGHEST = 4e-3
 LARGEST = "largest_accuracy"  # column of the panel
 
 
-def has_forgotten(known: FloatArray, now: FloatArray, groups: npt.ArrayLike) -> bool:
+def has_forgotten(before: FloatArray, now: FloatArray, groups: npt.ArrayLike) -> bool:
     """Whether the largest SubNet is clearly worse than the original network: by ``POINTS`` and by ``ERRORS``.
 
     Args:
-        known: values of the original network for the images of the validation set ``[n]``.
+        before: values of the original network for the images of the validation set ``[n]``.
         now: values of the largest SubNet for the same images ``[n]``.
         groups: number of the base image of each image ``[n]``.
     """
-    drop, error = accuracy_drop(known, now, groups)
+    drop, error = accuracy_drop(before, now, groups)
     return drop > POINTS and drop > ERRORS * error
 
 
-def warn_if_worse(known: FloatArray, now: FloatArray, groups: npt.ArrayLike, lr: float, score: Score) -> None:
+def warn_if_worse(before: FloatArray, now: FloatArray, groups: npt.ArrayLike, lr: float, score: Score) -> None:
     """Warns where the largest SubNet has forgotten what the original network knows (``has_forgotten``).
 
     Args:
-        known: values of the original network, as for ``has_forgotten``.
+        before: values of the original network, as for ``has_forgotten``.
         now: values of the largest SubNet.
         groups: number of the base image of each image.
         lr: highest learning rate of the training.
         score: what is reported of these images.
     """
-    if has_forgotten(known, now, groups):
+    if has_forgotten(before, now, groups):
         logger.warning(
             "finetune: the largest SubNet %s: it forgot while it learned to share its weights; %s, or train for more "
             "epochs",
-            *(standing(percent(now), percent(known), "the validation images", score), _remedy(lr)),
+            *(standing(percent(now), percent(before), "the validation images", score), _remedy(lr)),
         )
 
 
@@ -68,15 +68,15 @@ class EarlyWarning:
 
     Args:
         record: takes the metrics of each epoch after this record has looked at them.
-        known: values of the original network for the images of the panel ``[n]``.
+        before: values of the original network for the images of the panel ``[n]``.
         chance: mean value of guessing (``Task.chance``).
         lr: highest learning rate of the training.
         score: what is reported of these images.
     """
 
-    def __init__(self, record: Record, known: FloatArray, chance: float, lr: float, score: Score) -> None:
-        self._record, self._known, self._lr, self._score = record, percent(known), lr, score
-        self._least = 100.0 * chance + LEFT * (self._known - 100.0 * chance)
+    def __init__(self, record: Record, before: FloatArray, chance: float, lr: float, score: Score) -> None:
+        self._record, self._before, self._lr, self._score = record, percent(before), lr, score
+        self._least = 100.0 * chance + LEFT * (self._before - 100.0 * chance)
         self._warned = False
 
     def __call__(self, metrics: Mapping[str, float], epoch: int) -> None:
@@ -86,24 +86,24 @@ class EarlyWarning:
             logger.warning(
                 "finetune: after epoch %d the largest SubNet %s: the training has forgotten much, and wins it back "
                 "late or never; %s",
-                *(epoch + 1, standing(now, self._known, "the panel's images", self._score), _remedy(self._lr)),
+                *(epoch + 1, standing(now, self._before, "the panel's images", self._score), _remedy(self._lr)),
             )
         self._record(metrics, epoch)
 
 
-def standing(now: float, known: float, images: str, score: Score, name: str = "") -> str:
+def standing(now: float, before: float, images: str, score: Score, name: str = "") -> str:
     """How good the largest SubNet is beside the original network, as the end of a sentence about the former.
 
     Args:
         now: score of the largest SubNet, percent, or its mean over pictures.
-        known: the same of the original network.
+        before: the same of the original network.
         images: which, in words.
         score: of these images.
         name: of the numbers; "" is that of the mean over pictures.
     """
     if score.compares:
         return f"agrees with the original network for {now:.1f} % of {images}"
-    return f"has {name or score.mean} {now:.1f} % on {images}, the original network {known:.1f} %"
+    return f"has {name or score.mean} {now:.1f} % on {images}, the original network {before:.1f} %"
 
 
 def _remedy(lr: float) -> str:

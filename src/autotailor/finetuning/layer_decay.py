@@ -15,7 +15,7 @@ def weight_depths(net: SuperNet) -> dict[str, int]:
     """The layer of each weight, from 0 for what stands before the first layer, by the graph's names of weights."""
     units = {node.name: block.name for block in net.blocks for node in block.nodes}
     producers, depths = net.graph.producers, dict[str, int]()
-    found: dict[str, int] = {}
+    depth_of: dict[str, int] = {}
 
     def unit(node: Node) -> str | None:
         return units.get(node.name, node.name if node.kind in WEIGHTED else None)
@@ -29,8 +29,8 @@ def weight_depths(net: SuperNet) -> dict[str, int]:
         depths[node.name] = depth
         for name in node.inputs:
             if name in net.graph.weights:
-                found[name] = min(found.get(name, depth), depth)
-    return found
+                depth_of[name] = min(depth_of.get(name, depth), depth)
+    return depth_of
 
 
 def learning_rate_scales(net: SuperNet, module: ElasticModule, decay: float) -> dict[str, float]:

@@ -76,8 +76,8 @@ def _checked(source: str, config: FinetuneConfig, task: Task, classes: int, labe
     except FAILURES as error:
         raise TrainingError(f"{where} failed on {count} images: {raised(error)}; {expected}") from error
     if not isinstance(value, torch.Tensor) or value.ndim or not value.requires_grad:
-        found = f"a tensor of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
-        raise TrainingError(f"{where} returned {found} for {count} images; {expected}")
+        answer = f"a tensor of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
+        raise TrainingError(f"{where} returned {answer} for {count} images; {expected}")
     if not value.isfinite():
         raise TrainingError(f"{where} returned {value.item()} for {count} images; expected a finite number")
     return function

@@ -33,7 +33,7 @@ def watch_subnets(
     module: ElasticModule,
     data: DataSplits,
     config: FinetuneConfig,
-    known: FloatArray | None,
+    before: FloatArray | None,
     record: Record,
     panel: Sequence[SubNet] = (),
 ) -> Watch:
@@ -47,7 +47,7 @@ def watch_subnets(
         module: the SuperNet in training.
         data: the splits.
         config: of the training.
-        known: values of the original network for the images of the validation set ``[n]``; None for no warning.
+        before: values of the original network for the images of the validation set ``[n]``; None for no warning.
         record: takes the metrics of each epoch.
         panel: the others; without any, ``config.panel.subnets`` are drawn.
     """
@@ -61,10 +61,10 @@ def watch_subnets(
     logger.info("the panel is %s", ", ".join(f"{n} = SubNet {s.id}" for n, s in members.items()))
     few = max(LEAST, min(config.calibration.images, count))
     calibrator = Calibrator(data, replace(config.calibration, images=few))
-    if known is not None:
-        asked = known[spread(len(known), count)]
+    if before is not None:
+        values = before[spread(len(before), count)]
         chance = of(data).chance(data.validation.labels)
-        record = EarlyWarning(record, asked, chance, config.lr, score_of(data))
+        record = EarlyWarning(record, values, chance, config.lr, score_of(data))
     evaluator = Evaluator(module, calibrator, excerpt(data.validation, count), config.workers)
 
     def measure(trained: nn.Module) -> Accuracies:
@@ -76,8 +76,8 @@ def watch_subnets(
 
 
 def _accuracies(evaluator: Evaluator, members: dict[str, SubNet], group: Group) -> Accuracies:
-    found = accuracies_of(evaluator, list(dict.fromkeys(members.values())), group)
-    columns = {f"{name}_accuracy": found[subnet] for name, subnet in members.items()}
+    accuracies = accuracies_of(evaluator, list(dict.fromkeys(members.values())), group)
+    columns = {f"{name}_accuracy": accuracies[subnet] for name, subnet in members.items()}
     columns[MEAN] = fmean(value for name, value in columns.items() if name.startswith("panel_"))
     shown = {"largest": LARGEST, "smallest": "smallest_accuracy", "panel": MEAN}
     return Accuracies(columns, shown, columns[MEAN])
@@ -85,10 +85,10 @@ def _accuracies(evaluator: Evaluator, members: dict[str, SubNet], group: Group) 
 
 def accuracies_of(evaluator: Evaluator, subnets: Sequence[SubNet], group: Group) -> dict[SubNet, float]:
     """Accuracies of distinct SubNets, percent; each of the processes that train together evaluates some of them."""
-    found = torch.zeros(len(subnets), dtype=torch.float64)
+    accuracies = torch.zeros(len(subnets), dtype=torch.float64)
     for subnet, outcome in evaluator.all(subnets[group.rank :: group.size]):
-        found[subnets.index(subnet)] = percent(outcome.values)  # the evaluator's order is that of shared prefixes
-    return dict(zip(subnets, group.gather(found).sum(0).tolist(), strict=True))
+        accuracies[subnets.index(subnet)] = percent(outcome.values)  # the evaluator's order is that of shared prefixes
+    return dict(zip(subnets, group.gather(accuracies).sum(0).tolist(), strict=True))
 
 
 def watch_network(data: DataSplits, config: PretrainConfig, record: Record) -> Watch:
@@ -98,7 +98,7 @@ def watch_network(data: DataSplits, config: PretrainConfig, record: Record) -> W
     images = excerpt(data.validation, config.panel.images)
 
     def measure(network: nn.Module) -> Accuracies:
-        found = percent(correctness(network, images))
-        return Accuracies({"validation_accuracy": found}, {"validation": "validation_accuracy"}, found)
+        score = percent(correctness(network, images))
+        return Accuracies({"validation_accuracy": score}, {"validation": "validation_accuracy"}, score)
 
     return Watch(measure, config.panel.every, record, config.keep == "best")

@@ -85,8 +85,8 @@ def train_scaled(
             logger.warning("%s; the comparison leaves this rate of compare.lrs out", error.happened)
             trials.append({"lr": lr, "validation_accuracy": math.nan, "loss": math.nan})
             continue
-        found = accuracies(network, data, config.threads, config.resolution)
-        metrics = found | training_metrics(history, data, config.batch_size) | {"lr": lr}
+        scores = accuracies(network, data, config.threads, config.resolution)
+        metrics = scores | training_metrics(history, data, config.batch_size) | {"lr": lr}
         trials.append({key: metrics[key] for key in ("lr", "validation_accuracy", "loss")})
         if best is None or metrics["validation_accuracy"] > best[0]["validation_accuracy"]:
             best = metrics, network

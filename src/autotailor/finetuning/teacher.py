@@ -41,16 +41,16 @@ def question(
     Raises:
         TrainingError: the task of the data does not trust the network with them (``Task.doubt``).
     """
-    asked = _asked(teacher, data, resolution, task := of(data))
+    answers = _asked(teacher, data, resolution, task := of(data))
     if not data.labelled:
         logger.info("data %s has no labels: whether %s knows these pictures well cannot be checked", data.name, name)
-        return asked.values
-    doubt = task.doubt(asked, data, resolution, name)
+        return answers.values
+    doubt = task.doubt(answers, data, resolution, name)
     if doubt and not accept_chance:
         raise TrainingError(f"{doubt}; to train with this network as it is, set {key} to true")
     if doubt:
         logger.warning("%s", doubt)
-    return asked.values
+    return answers.values
 
 
 def _asked(teacher: nn.Module, data: DataSplits, resolution: int, task: Task) -> Asked:

@@ -95,7 +95,7 @@ def finetune(
     original = Teacher.largest_of(net, device, logits=of(data).logits)
     check_network(original.network, data, original.resolution)
     with deterministic(config.threads, device):
-        known = question(original.network, data, original.resolution, config.accept_chance)
+        before = question(original.network, data, original.resolution, config.accept_chance)
         teaching = teacher_of(original, data, config, device)
     calibrator = Calibrator(data, config.calibration)
     net = calibrator.adopt(net, device)
@@ -109,15 +109,15 @@ def finetune(
     others = [teaching.network.state_dict()] if config.teacher not in (None, LARGEST) else []
     history, statistics = list[Row](), None
     if config.epochs:
-        watch = watch_subnets(module, data, config, known, record)
+        watch = watch_subnets(module, data, config, before, record)
         stream = augmented(data, config.augmentation, config.seed)
         path = Path(workdir) / "finetune.ckpt"
         history = train_shared(net, module, data, stream, config, teaching, strategy, watch, path, others)
         with deterministic(config.threads, device):
             statistics = None if config.freeze else calibrator.statistics(module.eval(), net.largest())
-    metrics = _metrics(module, data, calibrator, config, known, net.largest(), net.smallest())
+    metrics = _metrics(module, data, calibrator, config, before, net.largest(), net.smallest())
     with deterministic(config.threads, device):
-        metrics["original_validation_accuracy"] = percent(known)
+        metrics["original_validation_accuracy"] = percent(before)
     metrics |= training_metrics(history, data, config.batch_size)
     return FinetuneResult(net.absorb(module, statistics), metrics, history)
 
@@ -179,9 +179,9 @@ def teacher_of(original: Teacher, data: DataSplits, config: FinetuneConfig, devi
     """The original network, or the one that the configuration names, after the same check of its accuracy."""
     if config.teacher is None or config.teacher == LARGEST:
         return original
-    found = load_teacher(config.teacher, data, device)
-    question(found.network, data, found.resolution, config.accept_chance, found.name)
-    return found
+    teacher = load_teacher(config.teacher, data, device)
+    question(teacher.network, data, teacher.resolution, config.accept_chance, teacher.name)
+    return teacher
 
 
 class WeightSharing:
@@ -309,17 +309,17 @@ def _metrics(
     data: DataSplits,
     calibrator: Calibrator,
     config: FinetuneConfig,
-    known: FloatArray,
+    before: FloatArray,
     *ends: SubNet,
 ) -> dict[str, float]:
     """Accuracies of the largest and the smallest SubNet; warns where the largest is below the original network."""
-    found = {}
+    metrics = {}
     with deterministic(config.threads, device_of(module)):
         for name, subnet in zip(("largest", "smallest"), ends, strict=True):
             is_given = name == "largest" and (not config.epochs or config.freeze)
             statistics = None if is_given else calibrator.statistics(module.eval(), subnet)
             values = evaluate(module, subnet, data.validation, statistics).values
-            found[f"{name}_validation_accuracy"] = percent(values)
+            metrics[f"{name}_validation_accuracy"] = percent(values)
             if name == "largest":
-                warn_if_worse(known, values, data.validation.groups, config.lr, score_of(data))
-    return found
+                warn_if_worse(before, values, data.validation.groups, config.lr, score_of(data))
+    return metrics

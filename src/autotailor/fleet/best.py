@@ -69,19 +69,19 @@ def best_within(fleet: Fleet) -> pd.DataFrame:
 def _best(fleet: Fleet, model: str, device: str, budget: Budget) -> dict[str, object]:
     """The best SubNet of one model within a budget, predicted and as exported."""
     run = fleet.of(model, device)
-    found: dict[str, object] = {"device": device, "budget": budget.value, "unit": fleet.unit(device), "model": model}
-    found["asked_by"] = f"{budget.model} {budget.name}"
+    line: dict[str, object] = {"device": device, "budget": budget.value, "unit": fleet.unit(device), "model": model}
+    line["asked_by"] = f"{budget.model} {budget.name}"
     row = within(run, budget.value)
     if row is not None:
-        found["subnet"] = run.pareto.subnets[row].id
-        found |= {"cost_predicted": run.pareto.cost[row], "accuracy_predicted": run.pareto.accuracy[row]}
+        line["subnet"] = run.pareto.subnets[row].id
+        line |= {"cost_predicted": run.pareto.cost[row], "accuracy_predicted": run.pareto.accuracy[row]}
     reached = run.summary[run.cost.reached]
     kept = run.summary[(reached <= budget.kept * (1 + ROUNDING)) & (run.summary["name"] != "original")]
     if len(kept):
         export = kept.iloc[int(kept["accuracy_measured"].to_numpy().argmax())]
-        found |= {"export": export["name"], "export_cost": export[run.cost.reached]}
-        found["export_accuracy"] = export["accuracy_measured"]
-    return found
+        line |= {"export": export["name"], "export_cost": export[run.cost.reached]}
+        line["export_accuracy"] = export["accuracy_measured"]
+    return line
 
 
 def _marked(rows: list[dict[str, object]]) -> list[dict[str, object]]:

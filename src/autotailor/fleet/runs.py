@@ -92,8 +92,8 @@ class Fleet:
         first = pd.read_csv(run.folder.file("candidates.csv"), dtype={"budget": str}).drop_duplicates("budget")
         values = first.set_index("budget")[run.cost.budget].sort_index().astype(float)
         told = run.summary.set_index("name").get(run.cost.budget, values).reindex(values.index).fillna(values)
-        found = zip(values.index, values, told, strict=True)
-        return [Budget(model, str(name), float(value), float(kept)) for name, value, kept in found]
+        rows = zip(values.index, values, told, strict=True)
+        return [Budget(model, str(name), float(value), float(kept)) for name, value, kept in rows]
 
     def on_device(self, device: str) -> list[Budget]:
         """The budgets of all models on a device, by value; of equal ones the first."""

@@ -6,13 +6,13 @@ on each device by what the search has learnt there, the SubNet is looked for onc
 the one with the highest mean is taken.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from autotailor.fleet.runs import Budget, Fleet, within
+from autotailor.fleet.runs import Fleet, within
 from autotailor.ir.space.subnet import SubNet
 from autotailor.search import Constraint, SearchConfig, SearchError, solve
 
@@ -63,27 +63,23 @@ def rows_of_budgets(fleet: Fleet) -> dict[str, dict[str, float]]:
     Returns:
         ``{"resnet_digits budget_01": {"host": 0.04, "android": 0.2}, ...}``
     """
-    found: dict[str, dict[str, float]] = {}
+    rows: dict[str, dict[str, float]] = {}
     seen = set()
     for model in fleet.models:
-        by_device = {device: _by_name(fleet.budgets(model, device)) for device in fleet.devices}
+        by_device = {d: {each.name: each.value for each in fleet.budgets(model, d)} for d in fleet.devices}
         for name in by_device[fleet.devices[0]]:
             row = {device: budgets[name] for device, budgets in by_device.items() if name in budgets}
             said = tuple(f"{value:.9g}" for value in row.values())
             if len(row) == len(fleet.devices) and said not in seen:
-                found[f"{model} {name}"] = row
+                rows[f"{model} {name}"] = row
                 seen.add(said)
-    return found
-
-
-def _by_name(budgets: Sequence[Budget]) -> dict[str, float]:
-    return {budget.name: budget.value for budget in budgets}
+    return rows
 
 
 def best_single(fleet: Fleet, budgets: Mapping[str, float]) -> Choice | None:
     """The SubNet of any model with the highest mean accuracy that keeps the budgets of all devices; None: none does."""
-    found = [choice for model in fleet.models for choice in _of_model(fleet, model, budgets)]
-    return max(found, key=lambda choice: choice.mean, default=None)
+    choices = [choice for model in fleet.models for choice in _of_model(fleet, model, budgets)]
+    return max(choices, key=lambda choice: choice.mean, default=None)
 
 
 def _of_model(fleet: Fleet, model: str, budgets: Mapping[str, float]) -> list[Choice]:
@@ -92,7 +88,7 @@ def _of_model(fleet: Fleet, model: str, budgets: Mapping[str, float]) -> list[Ch
     costs = {device: run.objectives.cost for device, run in runs.items()}
     constraints = [Constraint(cost, f"cost@{device}") for device, cost in costs.items()]
     limits = {f"cost@{device}": runs[device].forecast.limit(value) for device, value in budgets.items()}
-    found = []
+    choices = []
     for run in runs.values():
         config = SearchConfig.from_section(run.configuration["search"])
         try:
@@ -103,8 +99,8 @@ def _of_model(fleet: Fleet, model: str, budgets: Mapping[str, float]) -> list[Ch
             row = solution.subnet.to_array()
             accuracies = {device: float(other.objectives.accuracy.predict(row)[0]) for device, other in runs.items()}
             spent = {device: float(cost.predict(row)[0]) for device, cost in costs.items()}
-            found.append(Choice(model, solution.subnet, accuracies, spent))
-    return found
+            choices.append(Choice(model, solution.subnet, accuracies, spent))
+    return choices
 
 
 def _rows(fleet: Fleet, name: str, budgets: Mapping[str, float]) -> list[dict[str, object]]:

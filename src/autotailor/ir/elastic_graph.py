@@ -16,7 +16,7 @@ from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.recognition import find_blocks
 from autotailor.ir.blocks.stage import Stage, find_stages
 from autotailor.ir.dimensions.dimension import Sizes
-from autotailor.ir.feature import Shape
+from autotailor.ir.feature import Settings, Shape
 from autotailor.ir.graph import Graph, Node, Weights
 from autotailor.ir.junctions import (
     JUNCTION,
@@ -75,6 +75,7 @@ class ElasticGraph:
         moments: of what readers read; slices follow from them in closed form. None where slices stay as they stand.
         recalibrated: how much of a SubNet's statistics of BatchNorm comes from its own recalibration; the rest is the
             slice of the largest SubNet's.
+        settings: node name to what a variable sets of the node's engine. Files hold no settings.
     """
 
     graph: Graph
@@ -85,6 +86,7 @@ class ElasticGraph:
     gates: Mapping[str, Gate] = field(default_factory=dict)
     moments: Moments | None = None
     recalibrated: float = 1.0
+    settings: Mapping[str, Settings] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Graph) -> ElasticGraph:
@@ -146,13 +148,13 @@ class ElasticGraph:
     @cached_property
     def node_gates(self) -> Mapping[str, Gate]:
         """Node name to the gate that says whether the node is there: of its block, and of the alternatives it is in."""
-        found = {n.name: self.gates[b.name] for b in self.blocks if b.name in self.gates for n in b.nodes}
+        gates = {n.name: self.gates[b.name] for b in self.blocks if b.name in self.gates for n in b.nodes}
         for name, gate in self._unmerged.items():
-            found[name] = found[name] & gate if name in found else gate
+            gates[name] = gates[name] & gate if name in gates else gate
         for name, when in self._presence.items():
             if isinstance(when, Gate):
-                found[name] = when & found[name] if name in found else when
-        return found
+                gates[name] = when & gates[name] if name in gates else when
+        return gates
 
     @cached_property
     def _unmerged(self) -> Mapping[str, Gate]:
@@ -160,14 +162,14 @@ class ElasticGraph:
         choosing = {block.name: self.space.find(block.name, OPERATOR) for block in self.blocks}
         ranges = [joint for joint in self.joints if joint.get(OWNER)]
         copies = {node.name for joint in ranges for node in branch(self.graph, joint, 1)}
-        found: dict[str, Gate] = {}
+        gates: dict[str, Gate] = {}
         for place, block in enumerate(self.blocks):
             variable = choosing[block.name]
             for further, gate in enumerate(merging_gates(variable) if variable is not None else ()):
                 for node in self.blocks[place + further].nodes:
                     if node.name not in copies:
-                        found[node.name] = found[node.name] & gate if node.name in found else gate
-        return found
+                        gates[node.name] = gates[node.name] & gate if node.name in gates else gate
+        return gates
 
     @cached_property
     def _presence(self) -> Mapping[str, Gate | bool]:
@@ -175,14 +177,14 @@ class ElasticGraph:
 
         A junction behind several blocks is read through: for these, ``_unmerged`` says where they are there.
         """
-        found, outputs = dict[str, Gate | bool](), set(self.graph.outputs)
+        presence, outputs = dict[str, Gate | bool](), set(self.graph.outputs)
         for node in reversed(self.graph.nodes if self._joints else ()):
             when: Gate | bool = not outputs.isdisjoint(node.outputs)
             for output in node.outputs:
                 for reader in self.graph.consumers.get(output, ()):
-                    when = either(when, together(found[reader.name], self._reads(reader, output)))
-            found[node.name] = when
-        return found
+                    when = either(when, together(presence[reader.name], self._reads(reader, output)))
+            presence[node.name] = when
+        return presence
 
     def _reads(self, reader: Node, tensor: str) -> Gate | bool:
         """Where a node needs a tensor that stands among its inputs; a junction needs the source that it takes."""

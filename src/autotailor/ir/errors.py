@@ -11,7 +11,7 @@ def printable(text: object) -> str:
     Characters that a terminal obeys (escapes), that turn the direction of writing, or that no file can hold appear as
     Python writes them (``\x1b``). Line breaks and tabs stay.
     """
-    return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], str(text))
+    return _HIDDEN.sub(lambda match: ascii(match[0])[1:-1], str(text))
 
 
 class AutoTailorError(Exception):

@@ -23,6 +23,43 @@ def freeze_attributes(attributes: Mapping[str, Any]) -> Attributes:
 
 
 @dataclass(frozen=True)
+class Engine:
+    """What runs an operator.
+
+    Attributes:
+        runtime: its name.
+        precision: of its storage and arithmetic.
+        options: switches of the runtime by its own names, sorted.
+    """
+
+    runtime: str
+    precision: str = "fp32"
+    options: Attributes = ()
+
+    def setting(self, default: Engine) -> Attributes:
+        """In what it differs from a device's own engine, as features say it; nothing where it is that one."""
+        own, other = self._said(), default._said()
+        return freeze_attributes({name: value for name, value in own.items() if other.get(name) != value})
+
+    def _said(self) -> dict[str, Attribute]:
+        named = {f"option {name}": value for name, value in self.options}
+        return {"runtime": self.runtime, "precision": self.precision, **named}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a variable sets of the engine of an operator.
+
+    Attributes:
+        variable: name of the variable; it changes no size.
+        choices: for each of its choices what a feature says (``Engine.setting``).
+    """
+
+    variable: str
+    choices: tuple[Attributes, ...]
+
+
+@dataclass(frozen=True)
 class Follower:
     """An in-place operator that runs fused with its producer, for instance an activation."""
 
@@ -44,6 +81,8 @@ class OperatorFeature:
         attributes: sorted ONNX attributes that matter at run time (strides, pads, dilations, group ...).
         followers: operators that the runtime fuses behind this one, in order. A normalisation that is folded into the
             weights is no follower.
+        setting: in what its engine differs from the device's own (``Engine.setting``). JSON and id of an operator that
+            runs as all others do say nothing of it.
     """
 
     kind: str
@@ -52,6 +91,7 @@ class OperatorFeature:
     weights: tuple[Shape, ...] = ()
     attributes: Attributes = ()
     followers: tuple[Follower, ...] = field(default=())
+    setting: Attributes = ()
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """Value of one attribute, or the default."""
@@ -74,6 +114,7 @@ class OperatorFeature:
                 "weights": self.weights,
                 "attributes": dict(self.attributes),
                 "followers": [[f.kind, dict(f.attributes)] for f in self.followers],
+                **({"setting": dict(self.setting)} if self.setting else {}),
             },
             separators=(",", ":"),
         )
@@ -89,6 +130,7 @@ class OperatorFeature:
             weights=tuple(tuple(s) for s in data["weights"]),
             attributes=freeze_attributes(data["attributes"]),
             followers=tuple(Follower(kind, freeze_attributes(attrs)) for kind, attrs in data["followers"]),
+            setting=freeze_attributes(data.get("setting", {})),
         )
 
     @cached_property

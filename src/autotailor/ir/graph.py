@@ -86,16 +86,16 @@ class Graph:
     buffers: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        known = {self.input, "", *self.weights}
+        tensors = {self.input, "", *self.weights}
         for node in self.nodes:
-            missing = [name for name in node.inputs if name not in known]
+            missing = [name for name in node.inputs if name not in tensors]
             if missing:
                 raise GraphError(f"graph {self.name}: node {node.name} reads {missing}, which nothing before it writes")
-            known.update(node.outputs)
+            tensors.update(node.outputs)
         if not self.outputs or isinstance(self.outputs, str):
             raise GraphError(f"graph {self.name}: its outputs are {self.outputs!r}, expected a tuple of tensor names")
         for output in self.outputs:
-            if output not in known:
+            if output not in tensors:
                 raise GraphError(f"graph {self.name}: no node writes its output {output!r}")
 
     @property

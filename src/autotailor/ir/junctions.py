@@ -52,8 +52,8 @@ def source_of(junction: Node, choice: object) -> int:
         junction: the node.
         choice: as the variable of its block has it.
     """
-    known = junction.get(SOURCES)
-    return next((known.index(name) for name in (choice, kind_of(choice)) if name in known), 0)
+    choices = junction.get(SOURCES)
+    return next((choices.index(name) for name in (choice, kind_of(choice)) if name in choices), 0)
 
 
 def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
@@ -63,12 +63,12 @@ def select(graph: Graph, taken: Mapping[str, int]) -> tuple[Node, ...]:
         graph: with junctions.
         taken: name of a junction to the position of the input that it takes; the first where a name is missing.
     """
-    known = junctions(graph)
-    if not known:
+    nodes = junctions(graph)
+    if not nodes:
         return graph.nodes
-    sources = {node.name: node.inputs[taken.get(node.name, 0)] for node in known}
+    sources = {node.name: node.inputs[taken.get(node.name, 0)] for node in nodes}
     written: dict[str, str] = {}
-    for node in reversed(known):  # junctions may follow one another
+    for node in reversed(nodes):  # junctions may follow one another
         written[sources[node.name]] = written.get(node.outputs[0], node.outputs[0])
     needed, kept = set(graph.outputs), list[Node]()
     for node in reversed(graph.nodes):

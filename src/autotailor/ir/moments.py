@@ -73,11 +73,11 @@ def find_readers(graph: Graph, propagation: Propagation) -> dict[str, Reader]:
     A weight that several operators read is left out: it would have to answer for all of them.
     """
     static = {part.node for part in propagation.static}
-    found = (_reader(node, graph) for node in graph.nodes if node.name not in static)
+    readers = (_reader(node, graph) for node in graph.nodes if node.name not in static)
     dimensions = propagation.dimensions
     return {
         reader.weight: reader
-        for reader in found
+        for reader in readers
         if reader is not None and graph.uses[reader.weight] == 1 and _may_change(reader, dimensions[reader.weight])
     }
 
@@ -128,7 +128,7 @@ class Moments:
     taps: Mapping[str, Matrix]
     samples: Mapping[str, int]
     ridge: float = RIDGE
-    _known: _Cache = field(default_factory=lambda: _Cache())
+    _solutions: _Cache = field(default_factory=lambda: _Cache())
 
     def reads(self, tensor: str, width: int) -> bool:
         """Whether the moments of an activation of some width are known."""
@@ -137,12 +137,12 @@ class Moments:
     def mixture(self, tensor: str, kept: Indices) -> Matrix:
         """B transposed ``[kept, n]`` for the readers of an activation of which some channels are kept."""
         key = (tensor, kept.tobytes())
-        return self._known.get(key, lambda: self._solved(self.channels[tensor], kept, self.samples[tensor]))
+        return self._solutions.get(key, lambda: self._solved(self.channels[tensor], kept, self.samples[tensor]))
 
     def tap_mixtures(self, weight: str, kept: Indices) -> Matrix:
         """B transposed ``[c, kept taps, k*k]`` for the channels of depthwise kernels."""
         key = (weight, kept.tobytes())
-        return self._known.get(key, lambda: self._solved(self.taps[weight], kept, self.samples[weight]))
+        return self._solutions.get(key, lambda: self._solved(self.taps[weight], kept, self.samples[weight]))
 
     def _solved(self, moments: Matrix, kept: Indices, samples: int) -> Matrix:
         """B transposed ``[..., kept, n]`` from moments ``[..., n, n]``."""
@@ -171,12 +171,12 @@ class Moments:
                 channels[reader.tensor] = self.channels[reader.tensor][np.ix_(order, order)]
             elif reader.weight in self.taps:
                 taps[reader.weight] = self.taps[reader.weight][order]
-        return replace(self, channels=channels, taps=taps, _known=_Cache())
+        return replace(self, channels=channels, taps=taps, _solutions=_Cache())
 
     def turned(self, bases: Mapping[str, npt.NDArray[np.float64]]) -> Moments:
         """The moments behind a change of the coordinates of activations: T M T' for each T ``[n, n]`` by its name."""
         changed = {name: (basis @ self.channels[name] @ basis.T).astype(np.float32) for name, basis in bases.items()}
-        return replace(self, channels={**self.channels, **changed}, _known=_Cache())
+        return replace(self, channels={**self.channels, **changed}, _solutions=_Cache())
 
     @property
     def size(self) -> int:
@@ -228,14 +228,14 @@ class _Cache:
             if key in self._arrays:
                 self._arrays.move_to_end(key)
                 return self._arrays[key]
-        found = solve()
+        matrix = solve()
         with self._lock:
             if key not in self._arrays:
-                self._arrays[key] = found
-                self._bytes += found.nbytes
+                self._arrays[key] = matrix
+                self._bytes += matrix.nbytes
             while self._bytes > CACHED_BYTES and len(self._arrays) > 1:
                 self._bytes -= self._arrays.popitem(last=False)[1].nbytes
-        return found
+        return matrix
 
     def __reduce__(self) -> tuple[type[_Cache], tuple[()]]:
         return _Cache, ()

@@ -99,23 +99,23 @@ class _Partial:
     attributes: tuple[tuple[str, Any], ...] = ()
 
     def bind(self, name: str, tensor: str) -> _Partial | None:
-        known = dict(self.tensors)
-        if name in known:
-            return self if known[name] == tensor else None
+        bound = dict(self.tensors)
+        if name in bound:
+            return self if bound[name] == tensor else None
         return replace(self, tensors=(*self.tensors, (name, tensor)))
 
 
 def find_matches(graph: Graph, patterns: Sequence[Pattern]) -> dict[str, Match]:
     """Name of the last node of each match to the match; matches are disjoint, and earlier patterns take precedence."""
-    found: dict[str, Match] = {}
+    matches: dict[str, Match] = {}
     taken: set[str] = set()
     for pattern in patterns:
         for node in graph.nodes:
             match = _match(graph, pattern, node)
             if match is not None and not taken & {member.name for member in match.members}:
-                found[node.name] = match
+                matches[node.name] = match
                 taken.update(member.name for member in match.members)
-    return found
+    return matches
 
 
 def _match(graph: Graph, pattern: Pattern, node: Node) -> Match | None:
@@ -144,15 +144,15 @@ def _match_call(graph: Graph, call: ast.Call, node: Node, partial: _Partial) -> 
         yield from _match_inputs(graph, list(zip(call.args, order, strict=True)), begun)
 
 
-def _match_value(wanted: ast.expr, value: Any) -> dict[str, Any] | None:
+def _match_value(expr: ast.expr, value: Any) -> dict[str, Any] | None:
     """Values that the names in an attribute's pattern stand for; None where the value does not match."""
-    if isinstance(wanted, ast.Name):
-        return {} if wanted.id == "_" else {wanted.id: value}
-    if not isinstance(wanted, ast.Tuple):
-        return {} if ast.literal_eval(wanted) == value else None
-    if not isinstance(value, tuple) or len(value) != len(wanted.elts):
+    if isinstance(expr, ast.Name):
+        return {} if expr.id == "_" else {expr.id: value}
+    if not isinstance(expr, ast.Tuple):
+        return {} if ast.literal_eval(expr) == value else None
+    if not isinstance(value, tuple) or len(value) != len(expr.elts):
         return None
-    parts = [_match_value(part, single) for part, single in zip(wanted.elts, value, strict=True)]
+    parts = [_match_value(part, single) for part, single in zip(expr.elts, value, strict=True)]
     if any(part is None for part in parts):
         return None
     return {name: single for part in parts if part for name, single in part.items()}
@@ -162,21 +162,21 @@ def _match_inputs(graph: Graph, pairs: Sequence[tuple[ast.expr, str]], partial: 
     if not pairs:
         yield partial
         return
-    (wanted, tensor), *rest = pairs
-    for bound in _match_tensor(graph, wanted, tensor, partial):
+    (expr, tensor), *rest = pairs
+    for bound in _match_tensor(graph, expr, tensor, partial):
         yield from _match_inputs(graph, rest, bound)
 
 
-def _match_tensor(graph: Graph, wanted: ast.expr, tensor: str, partial: _Partial) -> Iterator[_Partial]:
+def _match_tensor(graph: Graph, expr: ast.expr, tensor: str, partial: _Partial) -> Iterator[_Partial]:
     """Ways to match one tensor: an operator's output, a constant, or any activation."""
-    if isinstance(wanted, ast.Call):
+    if isinstance(expr, ast.Call):
         if tensor in graph.producers:
-            yield from _match_call(graph, wanted, graph.producers[tensor], partial)
-    elif isinstance(wanted, ast.Name):
-        if (tensor in graph.weights) == wanted.id.isupper() and (bound := partial.bind(wanted.id, tensor)) is not None:
+            yield from _match_call(graph, expr, graph.producers[tensor], partial)
+    elif isinstance(expr, ast.Name):
+        if (tensor in graph.weights) == expr.id.isupper() and (bound := partial.bind(expr.id, tensor)) is not None:
             yield bound
     elif _scalar(graph, tensor) is not None and math.isclose(
-        float(_scalar(graph, tensor) or 0.0), float(ast.literal_eval(wanted)), rel_tol=TOLERANCE
+        float(_scalar(graph, tensor) or 0.0), float(ast.literal_eval(expr)), rel_tol=TOLERANCE
     ):
         yield partial
 

@@ -73,7 +73,7 @@ class _Propagator:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._unifier = Unifier()
-        self._known: dict[str, Dimensions] = {graph.input: self._input_dimensions()}
+        self._dimensions: dict[str, Dimensions] = {graph.input: self._input_dimensions()}
         self._static: list[StaticPart] = []
         self._resampled: set[str] = set()
         self._masks: set[str] = set()
@@ -95,10 +95,10 @@ class _Propagator:
                 self._static.append(StaticPart(node.name, node.kind, reason))
                 self._bypass(node)
         for output in self._graph.outputs:
-            self._keep(self._known[output])
+            self._keep(self._dimensions[output])
         self._pin_resolution()
-        resolved = {name: self.dimensions(name) for name in (*self._known, *self._graph.weights)}
-        sides = (axis for axis in self._known[self._graph.input] if isinstance(axis, Resolution))
+        resolved = {name: self.dimensions(name) for name in (*self._dimensions, *self._graph.weights)}
+        sides = (axis for axis in self._dimensions[self._graph.input] if isinstance(axis, Resolution))
         step = next((self._unifier.step(side) for side in sides), 1)
         needs = tuple(replace(need, dimension=self._unifier.resolve(need.dimension)) for need in self._needs)
         return Propagation(resolved, tuple(self._static), step, needs)
@@ -108,7 +108,7 @@ class _Propagator:
 
         A map as large as the image stays as large as the image.
         """
-        image = self._known[self._graph.input]
+        image = self._dimensions[self._graph.input]
         for position, dimension in enumerate(output):
             if len(output) == len(image) == MAP and position in SIDES and dimension.meta == image[position].meta:
                 self.unify(dimension, image[position])
@@ -130,7 +130,7 @@ class _Propagator:
         if reason:
             return reason
         for name, dimensions in zip(node.outputs, _tuples(rule.deduce(node, self), rule, node), strict=False):
-            self._known[name] = dimensions
+            self._dimensions[name] = dimensions
         return ""
 
     def _bypass(self, node: Node) -> None:
@@ -144,7 +144,7 @@ class _Propagator:
                 sizes: list[Dimension] = [Constant(size) for size in self.shape(name)]
                 if batch and sizes and sizes[0].meta == 1:
                     sizes[0] = Batch()
-                self._known[name] = tuple(sizes)
+                self._dimensions[name] = tuple(sizes)
 
     def _pin_resolution(self) -> None:
         """Freezes the resolution where a weight has a spatial axis, unless an operator may resample the weight."""
@@ -167,15 +167,13 @@ class _Propagator:
     # What rules may ask and say (operator.Deduction).
 
     def dimensions(self, name: str) -> Dimensions:
-        known = self._known.get(name)
-        if known is None:
-            known = tuple(Constant(size) for size in self.shape(name))
+        axes = self._dimensions.get(name)
+        if axes is None:
+            axes = tuple(Constant(size) for size in self.shape(name))
             if self.is_weight(name):
-                known = tuple(
-                    axis if axis.meta == 1 else Atom(f"{name}[{i}]", axis.meta) for i, axis in enumerate(known)
-                )
-                self._known[name] = known
-        return tuple(self._unifier.resolve(dimension) for dimension in known)
+                axes = tuple(axis if axis.meta == 1 else Atom(f"{name}[{i}]", axis.meta) for i, axis in enumerate(axes))
+                self._dimensions[name] = axes
+        return tuple(self._unifier.resolve(dimension) for dimension in axes)
 
     def is_weight(self, name: str) -> bool:
         return name in self._graph.weights
@@ -214,8 +212,8 @@ class _Propagator:
                 f"graph {self._graph.name}: {weight} of shape {list(self._graph.weights[weight].shape)} does not fit "
                 f"its operator, which reads {len(axes)} axes; check that onnxruntime runs the file"
             )
-        for known, axis in zip(self.dimensions(weight), axes, strict=True):
-            self.unify(known, axis)
+        for dimension, axis in zip(self.dimensions(weight), axes, strict=True):
+            self.unify(dimension, axis)
 
 
 def _first_factor(dimensions: Dimensions) -> Dimension | None:

@@ -40,6 +40,7 @@ from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.fusion.sequence import PlacedOperator, operator_sequence
 from autotailor.ir.graph import Graph
 from autotailor.ir.metrics import sums
+from autotailor.ir.metrics.edges import Crossing, find_edges
 from autotailor.ir.metrics.elasticity import ElasticShare, elastic_share
 from autotailor.ir.metrics.memory import PeakMemory, peak_memory
 from autotailor.ir.metrics.uncertainty import LatencyError
@@ -301,25 +302,35 @@ class SuperNet:
 
     def operators(self, subnet: SubNet | None = None, fusion: FusionRules = UNFUSED) -> tuple[OperatorFeature, ...]:
         """The unique fused operators of the whole space, or of one SubNet."""
-        found: dict[OperatorFeature, None] = {}
+        features: dict[OperatorFeature, None] = {}
         if subnet is not None:
             self._own(subnet)
         for place in self.places(fusion):
             active = place.operators if subnet is None else (place.feature(subnet),)
-            found.update(dict.fromkeys(feature for feature in active if feature is not None))
-        return tuple(found)
+            features.update(dict.fromkeys(feature for feature in active if feature is not None))
+        return tuple(features)
 
     def sequence(self, subnet: SubNet, fusion: FusionRules) -> tuple[PlacedOperator, ...]:
         """The fused operators of a SubNet in topological order, with the tensors that each reads and writes."""
         return operator_sequence(self.elastic, self.places(fusion), fusion, self._own(subnet))
 
-    def latency(self, latencies: Mapping[str, float], fusion: FusionRules) -> Metric:
-        """The LUT as a metric in milliseconds; ``latencies`` maps feature ids to milliseconds.
+    def latency(self, latencies: Mapping[str, float], fusion: FusionRules, crossing: Crossing | None = None) -> Metric:
+        """The LUT as a metric in milliseconds.
+
+        Args:
+            latencies: feature id to milliseconds.
+            fusion: the rules of the runtime.
+            crossing: what an edge between operators of two settings costs (``metrics/edges.py``); None for nothing.
 
         Raises:
             GraphError: the LUT lacks an operator.
         """
-        return sums.latency(self.space, self.places(fusion), latencies)
+        places = self.places(fusion)
+        metric = sums.latency(self.space, places, latencies)
+        if crossing is None:
+            return metric
+        edges = find_edges(self.elastic, places, fusion)
+        return replace(metric, terms=(*metric.terms, *(edge.term(self.elastic, crossing) for edge in edges)))
 
     def latency_error(self, standard_errors: Mapping[str, float], fusion: FusionRules) -> LatencyError:
         """Standard error of predicted latencies in ms, from the LUT's standard errors (ms, by feature id).

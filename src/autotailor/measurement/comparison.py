@@ -141,10 +141,10 @@ def check_measured(exported: pd.Series, names: Sequence[str], cost: Cost) -> Non
 
 
 def _wanted(exported: pd.Series, names: Sequence[str]) -> tuple[str, ...]:
-    wanted = tuple(names) or tuple(str(n) for n in exported.index if n not in ("largest", "original"))
-    if unknown := sorted(set(wanted) - set(exported.index)):
+    chosen = tuple(names) or tuple(str(n) for n in exported.index if n not in ("largest", "original"))
+    if unknown := sorted(set(chosen) - set(exported.index)):
         raise ComparisonError(f"compare.names: {unknown} are not exported; exported are {sorted(exported.index)}")
-    return wanted
+    return chosen
 
 
 def _match(costs: Mapping[float, float], target: float) -> float:

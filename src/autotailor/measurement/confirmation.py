@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from autotailor.artifacts import atomic, read_json, write_json
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
-from autotailor.measurement.effort import ConfirmEffort
+from autotailor.measurement.config import ConfirmEffort
 from autotailor.measurement.sessions import Timed, timed
 from autotailor.measurement.trial import Time, Trial
 from autotailor.prediction.measured import reconciled
@@ -135,26 +135,26 @@ def timing(net: SuperNet, device: DeviceConfig, lut: LUT, effort: ConfirmEffort,
 
     def time(subnets: Sequence[SubNet]) -> Sequence[Timed]:
         others = [subnet for subnet in subnets if subnet != whole]
-        found: dict[str, Timed] = {}
+        times: dict[str, Timed] = {}
         for begin in range(0, max(len(others), 1), most):
             batch = [whole, *others[begin : begin + most]]
             rounds, seconds, work = effort.rounds, effort.seconds, folder / "networks"
             measured = measure_subnets(net, batch, device, work, lut=lut, rounds=rounds, seconds_each=seconds)
-            found |= timed(measured, whole.id)
-        return [found[subnet.id] for subnet in subnets]
+            times |= timed(measured, whole.id)
+        return [times[subnet.id] for subnet in subnets]
 
     return remembered(time, folder / LATENCIES)
 
 
 def remembered(time: Time, path: Path) -> Time:
     """The same measurement, which keeps what it has found in a file: an interrupted rule does not measure it again."""
-    known = {key: Timed(**each) for key, each in read_json(path)["found"].items()} if path.exists() else {}
+    times = {key: Timed(**each) for key, each in read_json(path)["found"].items()} if path.exists() else {}
 
     def measure(subnets: Sequence[SubNet]) -> Sequence[Timed]:
-        fresh = [subnet for subnet in subnets if subnet.id not in known]
+        fresh = [subnet for subnet in subnets if subnet.id not in times]
         if fresh:
-            known.update({subnet.id: each for subnet, each in zip(fresh, time(fresh), strict=True)})
-            write_json(path, {"found": {key: vars(each) for key, each in known.items()}})
-        return [known[subnet.id] for subnet in subnets]
+            times.update({subnet.id: each for subnet, each in zip(fresh, time(fresh), strict=True)})
+            write_json(path, {"found": {key: vars(each) for key, each in times.items()}})
+        return [times[subnet.id] for subnet in subnets]
 
     return measure

@@ -34,6 +34,6 @@ def inheritance(
     evaluated = Evaluator(net.module(), Calibrator(data, calibration), data.test, workers=1).all(subnets)
     shown = track(evaluated, description=f"inherited {score_of(data).name}", total=len(subnets))
     task = of(data)
-    found = {subnet: percent(task.shares(outcome.kept)) for subnet, outcome in shown}
-    rows = [(name, each.weights, found[each.subnet]) for name, each in exported.items()]
+    scores = {subnet: percent(task.shares(outcome.kept)) for subnet, outcome in shown}
+    rows = [(name, each.weights, scores[each.subnet]) for name, each in exported.items()]
     return pd.DataFrame(rows, columns=["name", "weights", "accuracy_inherited"])

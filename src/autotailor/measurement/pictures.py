@@ -44,8 +44,8 @@ def pictures(models: Mapping[str, Path], data: DataSplits) -> dict[str, Any]:
     said = {LABELS: targets} if data.labelled else {}
     for name in sorted(models, key=lambda name: name != ORIGINAL):
         shape = input_shape(models[name])
-        found = run_onnx(models[name])(np.ascontiguousarray(resize(images, *shape[2:]).numpy()))
-        said[name] = task.answers(task.read(as_tensors(found), shape[-1]))
+        outputs = run_onnx(models[name])(np.ascontiguousarray(resize(images, *shape[2:]).numpy()))
+        said[name] = task.answers(task.read(as_tensors(outputs), shape[-1]))
     shown = [
         {name: _url(task.painted(picture, rows[number], colours)) for name, rows in said.items()}
         for number, picture in enumerate(plain)

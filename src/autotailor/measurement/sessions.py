@@ -39,11 +39,11 @@ def timed(rounds: Sequence[Sequence[Measurement]], whole: str) -> dict[str, Time
         rounds: two or more, as ``autotailor.profiling.measure_rounds`` returns them.
         whole: name of the largest SubNet; where no network has it, shares are not known.
     """
-    found = {each.key: Timed(each.latency_ms, each.standard_error) for each in mean_of_rounds(rounds)}
-    if whole not in found:
-        return found
+    times = {each.key: Timed(each.latency_ms, each.standard_error) for each in mean_of_rounds(rounds)}
+    if whole not in times:
+        return times
     latencies = [{each.key: each.latency_ms for each in measured} for measured in rounds]
-    shares = {name: [measured[name] / measured[whole] for measured in latencies] for name in found}
+    shares = {name: [measured[name] / measured[whole] for measured in latencies] for name in times}
     return {
         name: Timed(
             each.latency_ms,
@@ -51,7 +51,7 @@ def timed(rounds: Sequence[Sequence[Measurement]], whole: str) -> dict[str, Time
             statistics.mean(shares[name]),
             statistics.stdev(shares[name]) / math.sqrt(len(rounds)),
         )
-        for name, each in found.items()
+        for name, each in times.items()
     }
 
 
@@ -60,10 +60,10 @@ def read_sessions(paths: Sequence[Path]) -> tuple[Mapping[str, Timed], ...]:
     return tuple(_session(pd.read_csv(path, dtype={"subnet": str})) for path in paths)
 
 
-def of_each_subnet(found: Sequence[Mapping[str, Timed]]) -> dict[str, list[Timed]]:
+def of_each_subnet(sessions: Sequence[Mapping[str, Timed]]) -> dict[str, list[Timed]]:
     """Id of each SubNet to its latencies in all sessions."""
-    names = dict.fromkeys(name for session in found for name in session)
-    return {name: [session[name] for session in found if name in session] for name in names}
+    names = dict.fromkeys(name for session in sessions for name in session)
+    return {name: [session[name] for session in sessions if name in session] for name in names}
 
 
 def _session(table: pd.DataFrame) -> dict[str, Timed]:

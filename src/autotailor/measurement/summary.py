@@ -16,7 +16,7 @@ from autotailor.export import accuracy_of_onnx
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
-from autotailor.measurement.effort import Effort
+from autotailor.measurement.config import Effort
 from autotailor.measurement.sessions import SHARE, timed
 from autotailor.prediction import Accuracy, DropError, ModelError
 from autotailor.profiling import (
@@ -95,7 +95,7 @@ def predictions(net: SuperNet, accuracy_of: Accuracy, lut: LUT | None, device: D
     if lut is None or device is None:
         return Predictions(accuracy_of.metric, accuracy_of.error, None, all_metrics(Sources(net)))
     fusion = fusion_rules(device)
-    metrics = all_metrics(Sources(net, fusion, lut.known, device.number_bytes))
+    metrics = all_metrics(Sources(net, fusion, lut.column, device.number_bytes))
     return Predictions(accuracy_of.metric, accuracy_of.error, net.latency(lut.latencies(), fusion), metrics)
 
 
@@ -183,12 +183,12 @@ def with_budgets(
     budget = table["name"].map({**limits, **_shares_now(table, limits, shares)}).astype(float)
     measured = table["latency_ms_measured"]
     met = (measured <= budget) | table["name"].isin(_whole(table, shares))
-    for name, found, limit, is_met in zip(table["name"], measured, budget, met, strict=True):
-        if found > limit and not is_met:
+    for name, cost, limit, is_met in zip(table["name"], measured, budget, met, strict=True):
+        if cost > limit and not is_met:
             logger.warning(
                 "%s: measured at %.4g ms, above its budget of %.4g ms; measure again on a quiet device, or raise "
                 "search.confidence",
-                *(name, found, limit),
+                *(name, cost, limit),
             )
     told = met.astype(object).where(budget.notna() & measured.notna(), None)
     table = table.assign(budget_ms=budget, budget_met=told)
@@ -240,8 +240,8 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
         table["latency_ms_predicted"] = predictions.latency.predict(array)
     for name, spec in METRICS.items():
         if not spec.on_device or predictions.latency is not None:
-            found = predictions.metrics.get(name)
-            table[spec.column] = np.nan if found is None else found.predict(array)
+            metric = predictions.metrics.get(name)
+            table[spec.column] = np.nan if metric is None else metric.predict(array)
     return table
 
 

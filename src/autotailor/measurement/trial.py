@@ -47,7 +47,7 @@ class Trial:
         self._objectives, self._front, self._forecast, self._time = objectives, front, forecast, time
         self._limits, self._accuracies = candidates.limits, candidates.accuracies
         self._tried = {name: list(subnets) for name, subnets in candidates.contests.items()}
-        self._found: dict[SubNet, Timed] = {}
+        self._times: dict[SubNet, Timed] = {}
         self._costs: dict[SubNet, float] = {}
         self._outlooks: dict[tuple[SubNet, bool], Distribution] = {}
 
@@ -68,17 +68,17 @@ class Trial:
         for name in self._limits if self._time is not None else ():
             self._tried[name] += self._bolder(name, bolder)
         fresh = [subnet for subnet in self.everyone if subnet.id not in self._earlier]
-        known = {name for session in self._forecast.sessions.latencies for name in session}
-        shared = [subnet for subnet in again if subnet.id in known]
+        names = {name for session in self._forecast.sessions.latencies for name in session}
+        shared = [subnet for subnet in again if subnet.id in names]
         whole = [largest(self._front.space)] if self._shares else []
         self.measure(dict.fromkeys([*fresh, *shared, *whole]) if fresh else ())
-        self._forecast = self._forecast.after_session({subnet.id: each for subnet, each in self._found.items()})
+        self._forecast = self._forecast.after_session({subnet.id: each for subnet, each in self._times.items()})
 
     def measure(self, subnets: Iterable[SubNet]) -> None:
         """Measures those that were not measured yet."""
-        fresh = [subnet for subnet in subnets if subnet not in self._found]
+        fresh = [subnet for subnet in subnets if subnet not in self._times]
         if self._time is not None and fresh:
-            self._found |= dict(zip(fresh, self._time(fresh), strict=True))
+            self._times |= dict(zip(fresh, self._time(fresh), strict=True))
             self._outlooks.clear()
 
     def attempt(self, *, is_last: bool) -> bool:
@@ -95,22 +95,22 @@ class Trial:
         if sure := self._sure(name):
             best = max(sure, key=lambda subnet: (accuracies[subnet.id].posterior, -self._predicted(subnet)))
             first = max(self._tried[name], key=self._accuracy)
-            if first not in sure and (found := self._last(first)) is not None:
+            if first not in sure and (last := self._last(first)) is not None:
                 log.info(
                     "%s: SubNet %s takes the place of SubNet %s, which was measured at %s, and meets %s again with a "
                     "probability of %.1f %%, where %.4g %% are asked for (search.confidence)",
-                    *(name, best.id, first.id, self._told(name, found), self._told(name)),
+                    *(name, best.id, first.id, self._told(name, last), self._told(name)),
                     self._outlook(first, name).percent(limit),
                     100 * self._forecast.confidence,
                 )
             return best
         best = max(self._tried[name], key=lambda subnet: self._outlook(subnet, name).probability(limit))
-        if (found := self._last(best)) is not None:
+        if (last := self._last(best)) is not None:
             log.warning(
                 "%s: of %d SubNets that were measured, none is sure to meet %s; SubNet %s is taken, at %s, "
                 "which meets it again with a probability of %.1f %%, and %.4g %% are asked for "
                 "(search.confidence): raise the budget, or ask for less",
-                *(name, len(self._tried[name]), self._told(name), best.id, self._told(name, found)),
+                *(name, len(self._tried[name]), self._told(name), best.id, self._told(name, last)),
                 self._outlook(best, name).percent(limit),
                 100 * self._forecast.confidence,
             )
@@ -160,16 +160,16 @@ class Trial:
     def _now(self) -> float:
         """Latency of the largest SubNet in this session over that in which budgets that are shares are kept."""
         whole = self._forecast.judging(shares=True).whole
-        found = None if whole is None else self._found.get(whole.subnet)
-        return 1.0 if whole is None or found is None else found.latency_ms / whole.latency_ms
+        now = None if whole is None else self._times.get(whole.subnet)
+        return 1.0 if whole is None or now is None else now.latency_ms / whole.latency_ms
 
-    def _told(self, name: str, found: Timing | None = None) -> str:
+    def _told(self, name: str, last: Timing | None = None) -> str:
         """A budget, or what was measured for it, as messages name it."""
         unit = self._objectives.kind.unit
         if self._is_share(name):
-            share = self._shares[name] if found is None else found.share
+            share = self._shares[name] if last is None else last.share
             return f"{100 * share:.3g} % of the largest SubNet's {self._objectives.kind.title}"
-        return f"{self._limits[name] if found is None else found.latency_ms:.4g} {unit}"
+        return f"{self._limits[name] if last is None else last.latency_ms:.4g} {unit}"
 
     def _next(self, name: str, *, is_last: bool) -> SubNet | None:
         """The SubNet of the front to measure next; None where the choice of the search holds, or none is better."""
@@ -187,21 +187,21 @@ class Trial:
         allowed = self._beside.get(name, NONE)
         everyone = set(self.everyone)
         offer = next((subnet for subnet in cheaper if subnet not in everyone and allowed.allow(subnet)), None)
-        known = max((self._accuracy(subnet) for subnet in sure), default=-np.inf)
-        return offer if offer is not None and self._accuracy(offer) > known else None
+        reached = max((self._accuracy(subnet) for subnet in sure), default=-np.inf)
+        return offer if offer is not None and self._accuracy(offer) > reached else None
 
     def _bolder(self, name: str, probabilities: Sequence[float]) -> list[SubNet]:
         """The best SubNets of the front that meet a budget with these probabilities, as far as they promise more."""
         judging, allowed = self._judging(name), self._beside.get(name, NONE)
-        known = max(map(self._accuracy, self._tried[name]))
-        found: list[SubNet] = []
+        reached = max(map(self._accuracy, self._tried[name]))
+        more: list[SubNet] = []
         for probability in probabilities:
             limit = replace(judging, confidence=min(probability, judging.confidence)).limit(self._limits[name])
             row = int(np.searchsorted(self._front.cost, limit, side="right")) - 1
             subnet = SubNet.from_array(self._front.space, self._front.indices[max(row, 0)])
-            if allowed.allow(subnet) and subnet not in (*self._tried[name], *found) and self._accuracy(subnet) > known:
-                found.append(subnet)
-        return found
+            if allowed.allow(subnet) and subnet not in (*self._tried[name], *more) and self._accuracy(subnet) > reached:
+                more.append(subnet)
+        return more
 
     def _accuracy(self, subnet: SubNet) -> float:
         """What is known of a SubNet's accuracy before SubNets that were added are evaluated."""
@@ -233,4 +233,4 @@ class Trial:
 
     def _timings(self, subnet: SubNet) -> list[Timing]:
         """What all sessions have measured of a SubNet, the oldest first."""
-        return [*self._earlier.get(subnet.id, ()), *filter(None, [self._found.get(subnet)])]
+        return [*self._earlier.get(subnet.id, ()), *filter(None, [self._times.get(subnet)])]

@@ -59,15 +59,15 @@ class Rates:
         Raises:
             PoolError: the LUT has no operator.
         """
-        known = list(operators)
-        if not known:
+        features = list(operators)
+        if not features:
             raise PoolError("the table of operators is empty, so that latencies cannot be split: run rule profile")
-        times = np.array([latencies[feature.id] for feature in known])
+        times = np.array([latencies[feature.id] for feature in features])
         fixed = float(np.percentile(times, FIXED_PERCENTILE))
         rest = times - fixed
         is_long = rest > (LONG - 1) * fixed
         rates = []
-        for work in (np.array([macs(each) for each in known]), np.array([moved(each) for each in known])):
+        for work in (np.array([macs(each) for each in features]), np.array([moved(each) for each in features])):
             chosen = is_long & (work > 0) & (rest > 0)
             rates.append(
                 float(np.percentile(work[chosen] / rest[chosen], RATE_PERCENTILE)) if chosen.any() else math.inf

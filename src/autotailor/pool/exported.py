@@ -91,7 +91,7 @@ def export_member(network: Deployable, evaluation: EvaluationSet, runtime: Runti
 
 def read_member(subnet: SubNet, runtime: Runtime, folder: Path) -> ExportedMember:
     """What ``export_member`` has written."""
-    with np.load(folder / ANSWERS) as found:
-        arrays: dict[str, Any] = {key: found[key] for key in ("images", "logits")}
+    with np.load(folder / ANSWERS) as file:
+        arrays: dict[str, Any] = {key: file[key] for key in ("images", "logits")}
     param, weights = (folder / name for name in runtime.files)
     return ExportedMember(subnet, param, weights, **arrays)

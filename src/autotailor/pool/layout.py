@@ -30,17 +30,17 @@ class Stored:
         self.kind = np.dtype(kind)
         self.arrays: list[Array] = []
         self.size = 0
-        self._known: dict[str, int] = {}
+        self._offsets: dict[str, int] = {}
 
     def add(self, array: Array) -> int:
         """The offset of an array in bytes; equal arrays are stored once."""
         stored = np.ascontiguousarray(array, dtype=self.kind)
         key = hashlib.sha256(stored.tobytes()).hexdigest()
-        if key not in self._known:
-            self._known[key] = self.size
+        if key not in self._offsets:
+            self._offsets[key] = self.size
             self.arrays.append(stored)
             self.size += -(-stored.nbytes // ALIGNMENT) * ALIGNMENT
-        return self._known[key]
+        return self._offsets[key]
 
     def write(self, path: Path) -> File:
         """Writes the file; returns its size and hash."""
@@ -123,7 +123,8 @@ def lay_out(
         PoolError: a tensor has a value that the precision of the files cannot hold.
     """
     kept = _kept(plans)
-    offsets = {key: shared.tensor(f"{key[0]} {key[1]}", _stored(tensors[key[0]], key, kept[key])) for key in kept}
+    stored = {key: tensors[key[0]].transpose(key[1])[np.ix_(*taken)] for key, taken in kept.items()}
+    offsets = {key: shared.tensor(f"{key[0]} {key[1]}", array) for key, array in stored.items()}
     return {name: tuple(_piece(each, kept, offsets, shared) for each in plan) for name, plan in plans.items()}
 
 
@@ -132,13 +133,9 @@ def _kept(plans: Mapping[str, Sequence[Planned]]) -> dict[Key, tuple[Indices, ..
     kept: dict[Key, tuple[Indices, ...]] = {}
     for cut in (each for plan in plans.values() for each in plan if isinstance(each, Cut)):
         key = cut.tensor, cut.axes
-        known = kept.get(key, cut.take)
-        kept[key] = tuple(np.union1d(*pair) for pair in zip(known, cut.take, strict=True))
+        before = kept.get(key, cut.take)
+        kept[key] = tuple(np.union1d(*pair) for pair in zip(before, cut.take, strict=True))
     return kept
-
-
-def _stored(tensor: Array, key: Key, kept: Sequence[Indices]) -> Array:
-    return tensor.transpose(key[1])[np.ix_(*kept)]
 
 
 def _piece(

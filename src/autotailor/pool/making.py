@@ -15,7 +15,7 @@ from autotailor.export.deployable import inherited
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.space.subnet import SubNet, stack
 from autotailor.ir.supernet import SuperNet
-from autotailor.pool.classes import Rates, Split, scaled
+from autotailor.pool.classes import Rates, scaled
 from autotailor.pool.config import PoolConfig
 from autotailor.pool.exported import ExportedMember, export_member, read_member
 from autotailor.pool.members import members_of
@@ -118,9 +118,9 @@ def make_pool(
         for number, subnet in enumerate(subnets, 1):
             exported.append(export(subnet))
             logger.info("members exported: %d of %d", number, len(subnets))
-        known = with_evaluated(run, subnets, evaluate)  # first: a journal keeps evaluations after a kill
+        evaluated = with_evaluated(run, subnets, evaluate)  # first: a journal keeps evaluations after a kill
         measured = measure(exported) if measure is not None and config.rounds else [None] * len(exported)
-        facts = facts_of(known, subnets, measured)
+        facts = facts_of(evaluated, subnets, measured)
         front = {"subnets": len(run.front), "slowdown": config.slowdown, "expected_loss": chosen.loss}
         further = {**origin.further, "front": front, TRAINING: run.training}
         origin = replace(origin, weights=run.weights, further=further)
@@ -218,15 +218,15 @@ def facts_of(run: Run, subnets: Sequence[SubNet], measured: Sequence[Measurement
     rates = Rates.of([row.feature for row in lut], latencies)
     predicted = run.net.latency(latencies, fusion).predict(rows)
     errors = run.net.latency_error(lut.standard_errors(), fusion).predict(rows)
-    known = all_metrics(Sources(run.net, fusion, lut.known, run.device.number_bytes))
-    further = {name: metric.predict(rows) for name, metric in known.items()}
+    metrics = all_metrics(Sources(run.net, fusion, lut.column, run.device.number_bytes))
+    further = {name: metric.predict(rows) for name, metric in metrics.items()}
     spent = further.get("energy")
-    found = []
+    facts = []
     for number, (subnet, timed) in enumerate(zip(subnets, measured, strict=True)):
         features = [operator.feature for operator in run.net.sequence(subnet, fusion)]
         split = rates.split_all(features, latencies)
         value, error, is_evaluated = accuracy_of(run, subnet)
-        found.append(
+        facts.append(
             Facts(
                 accuracy=value,
                 accuracy_error=error,
@@ -235,17 +235,12 @@ def facts_of(run: Run, subnets: Sequence[SubNet], measured: Sequence[Measurement
                 predicted_error_ms=float(errors[number]),
                 measured_ms=None if timed is None else timed.latency_ms,
                 measured_error_ms=None if timed is None else timed.standard_error,
-                split_ms=_split(split, float(predicted[number]), timed),
+                split_ms=scaled(split, float(predicted[number]) if timed is None else timed.latency_ms),
                 peak_mb=float(further["peak_memory"][number]),
                 energy_mj=None if spent is None else float(spent[number]),
             )
         )
-    return found
-
-
-def _split(split: Split, predicted_ms: float, timed: Measurement | None) -> Split:
-    """The shares of the classes at the latency that counts: the measured one, where there is one."""
-    return scaled(split, predicted_ms if timed is None else timed.latency_ms)
+    return facts
 
 
 def accuracy_of(run: Run, subnet: SubNet) -> tuple[float, float | None, bool]:
@@ -253,9 +248,9 @@ def accuracy_of(run: Run, subnet: SubNet) -> tuple[float, float | None, bool]:
 
     Of an evaluated SubNet the posterior mean counts, which weighs the evaluation against the prediction.
     """
-    known = run.evaluated.get(subnet.id)
-    if known is not None:
-        return known.posterior, known.posterior_error, True
+    evaluation = run.evaluated.get(subnet.id)
+    if evaluation is not None:
+        return evaluation.posterior, evaluation.posterior_error, True
     assert run.accuracy is not None
     row = np.atleast_2d(subnet.to_array())
     error = None if run.accuracy.error is None else float(run.accuracy.error.predict(row)[0])

@@ -117,7 +117,7 @@ def candidates_of(net: SuperNet, subnet: SubNet) -> tuple[Candidate, ...]:
     """
     elastic, sizes = net.elastic, net.elastic.sizes(subnet)
     names = dict.fromkeys(name for node in elastic.remainder(subnet).nodes for name in node.inputs)
-    found = []
+    candidates = []
     for name in names:
         weight = elastic.graph.weights.get(name)
         if weight is None or weight.dtype != np.float32 or not weight.ndim:
@@ -132,8 +132,8 @@ def candidates_of(net: SuperNet, subnet: SubNet) -> tuple[Candidate, ...]:
             name = f"{name} {_choice(mixed)}"
         whole = [np.arange(size) for size in weight.shape]
         take = tuple(axis if part is None else part.of_array(axis, 0) for axis, part in zip(whole, plan, strict=True))
-        found.append(Candidate(name, take, np.ascontiguousarray(take_array(weight, plan)), solved))
-    return tuple(found)
+        candidates.append(Candidate(name, take, np.ascontiguousarray(take_array(weight, plan)), solved))
+    return tuple(candidates)
 
 
 def _choice(plan: WeightPlan) -> str:
@@ -145,10 +145,10 @@ def _choice(plan: WeightPlan) -> str:
 def _planned(piece: Recorded, candidates: Sequence[Candidate]) -> Planned:
     if piece.is_tag:
         return StorageTag()
-    found = _same(piece.values, candidates)
-    if found is None and piece.tagged:
-        found = _scaled(piece.values, candidates) or _rows(piece.values, candidates)
-    return found or Vector(piece.values)
+    planned = _same(piece.values, candidates)
+    if planned is None and piece.tagged:
+        planned = _scaled(piece.values, candidates) or _rows(piece.values, candidates)
+    return planned or Vector(piece.values)
 
 
 def _same(values: Array, candidates: Sequence[Candidate]) -> Cut | None:
@@ -190,7 +190,7 @@ def _rows(values: Array, candidates: Sequence[Candidate]) -> Cut | None:
 def _all_views(candidates: Sequence[Candidate]) -> Iterator[tuple[tuple[int, ...], Array, Candidate]]:
     """Views of all candidates; those in the candidates' own order of axes come first."""
     views = [(number, axes, view, each) for each in candidates for number, (axes, view) in enumerate(each.views())]
-    for _, axes, view, each in sorted(views, key=lambda found: bool(found[0])):
+    for _, axes, view, each in sorted(views, key=lambda key: bool(key[0])):
         if view.ndim > 1:
             yield axes, view, each
 

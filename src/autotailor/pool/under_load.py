@@ -116,8 +116,8 @@ def find_members(
             f"takes {front.cost[0]:.3g} ms: raise the deadline to {enough} ms, or offer "
             "smaller choices in model.space"
         )
-    found = front.take(fitting)
-    return found.take(choose_members(found.cost, found.accuracy, count, slowdown).rows).subnets
+    part = front.take(fitting)
+    return part.take(choose_members(part.cost, part.accuracy, count, slowdown).rows).subnets
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ class Known:
         try:
             document = read_json(path)
             measured = tuple(_measured(each) for each in document["members"])
-            evaluated = dict(_evaluated(each) for each in document["members"] if _is_evaluated(each))
+            evaluated = dict(_evaluated(m) for m in document["members"] if m["accuracy"]["from"] == "evaluation")
             assignments = [each["assignment"] for each in document["members"]]
         except (ArtifactError, KeyError, TypeError) as error:
             raise PoolError(
@@ -170,7 +170,7 @@ def extend(
     folder: Path,
     run: Run,
     load: Load,
-    found: Sequence[SubNet],
+    offered: Sequence[SubNet],
     origin: Origin,
     export: Callable[[SubNet], ExportedMember],
     evaluate: Evaluate | None = None,
@@ -184,7 +184,7 @@ def extend(
         folder: of the pool.
         run: what is known.
         load: the load.
-        found: SubNets for it, see ``find_members``.
+        offered: SubNets for it, see ``find_members``.
         origin: see ``making.origin_of``; precision and front are those of the pool.
         export: writes the files of a SubNet, or finds those of an interrupted command.
         evaluate: accuracies of members that nobody has evaluated; None leaves those at what is predicted.
@@ -195,33 +195,29 @@ def extend(
     Raises:
         PoolError: all are members already, or a member does not compute what the SuperNet computes.
     """
-    known = Known.read(folder, run.net.space)
-    new = tuple(subnet for subnet in found if subnet not in known.subnets)
+    pool = Known.read(folder, run.net.space)
+    new = tuple(subnet for subnet in offered if subnet not in pool.subnets)
     if not new:
         raise PoolError(
             f"the SubNets that are expected to take at most {load.limit_ms:.3g} ms under this load are members of "
             f"{folder} already, so that a search adds none: where they miss the deadline, raise it"
         )
-    subnets = (*known.subnets, *new)
+    subnets = (*pool.subnets, *new)
     exported = [export(subnet) for subnet in subnets]
-    run = with_evaluated(replace(run, evaluated={**known.evaluated, **run.evaluated}), subnets, evaluate)
-    facts = facts_of(run, subnets, (*known.measured, *(None for _ in new)))
+    run = with_evaluated(replace(run, evaluated={**pool.evaluated, **run.evaluated}), subnets, evaluate)
+    facts = facts_of(run, subnets, (*pool.measured, *(None for _ in new)))
     entry = {**asdict(load), "subnets": [subnet.id for subnet in new]}
-    kept = {key: known.document[key] for key in ("preparation", "front", TRAINING) if key in known.document}
-    searched = [*known.document.get(SEARCHED, []), entry]
+    kept = {key: pool.document[key] for key in ("preparation", "front", TRAINING) if key in pool.document}
+    searched = [*pool.document.get(SEARCHED, []), entry]
     origin = replace(
         origin,
         weights=run.weights,
-        precision=known.document["precision"],
-        tolerance=known.document["tolerance"],
+        precision=pool.document["precision"],
+        tolerance=pool.document["tolerance"],
         further={**origin.further, **kept, SEARCHED: searched},
     )
     write_pool(folder, run.net, list(zip(exported, facts, strict=True)), origin)
     return subnets
-
-
-def _is_evaluated(member: Mapping[str, Any]) -> bool:
-    return bool(member["accuracy"]["from"] == "evaluation")
 
 
 def _evaluated(member: Mapping[str, Any]) -> tuple[str, Measured]:

@@ -65,24 +65,24 @@ def verify(folder: Path, exported: Mapping[str, ExportedMember], tolerance: floa
 
 def _verified(pool: OpenPool, member: Member, own: ExportedMember, tolerance: float, task: Task) -> Verified:
     error = _weight_error(pool, member, own)
-    found = _compared(pool, member, own, task)
-    if not found.max_relative_error <= tolerance:  # nor NaN, where one of both answers no numbers
+    match = _compared(pool, member, own, task)
+    if not match.max_relative_error <= tolerance:  # nor NaN, where one of both answers no numbers
         raise PoolError(
             f"member {member.name} (SubNet {own.subnet.id}) differs from the SuperNet by a relative error of "
-            f"{found.max_relative_error:.2e}, {tolerance:.0e} is allowed: raise pool.tolerance where pool.precision is "
+            f"{match.max_relative_error:.2e}, {tolerance:.0e} is allowed: raise pool.tolerance where pool.precision is "
             "fp16; else report it with the network's configuration"
         )
-    return Verified(found.max_relative_error, found.same_predictions, error, pool.size(member))
+    return Verified(match.max_relative_error, match.same_predictions, error, pool.size(member))
 
 
 def _compared(pool: OpenPool, member: Member, own: ExportedMember, task: Task) -> Comparison:
     """The member's own answers beside the SuperNet's, with the largest error of all its answers."""
     answers, expected = run_exits(pool, member, own.images), (*own.exits, own.logits)
-    found = [
+    comparisons = [
         compare(member.name, "ncnn", "", partial(_same, answer), own.images, reference, task)
         for answer, reference in zip(answers, expected, strict=True)
     ]
-    return replace(found[-1], max_relative_error=max(each.max_relative_error for each in found))
+    return replace(comparisons[-1], max_relative_error=max(each.max_relative_error for each in comparisons))
 
 
 def _same(answer: Float32, _: Float32) -> Float32:
@@ -93,10 +93,10 @@ def _weight_error(pool: OpenPool, member: Member, own: ExportedMember) -> float:
     worst = 0.0
     pieces, recorded = pool.pieces(member), record_pieces(own.param, own.weights)
     for piece, expected in zip(pieces, recorded, strict=True):
-        found = pool.read(piece)
+        values = pool.read(piece)
         if expected.is_tag:
             continue
-        difference = float(np.abs(found - expected.values).max()) / max(float(np.abs(expected.values).max()), 1e-30)
+        difference = float(np.abs(values - expected.values).max()) / max(float(np.abs(expected.values).max()), 1e-30)
         if not difference <= ROUNDING[pool.index.precision]:
             raise PoolError(
                 f"member {member.name} (SubNet {own.subnet.id}): the piece {piece.line()[:80]!r} differs from what the "
@@ -106,25 +106,23 @@ def _weight_error(pool: OpenPool, member: Member, own: ExportedMember) -> float:
     return worst
 
 
-def run_member(pool: OpenPool, member: Member, images: Float32) -> Float32:
-    """Logits ``[n, classes]`` of images ``[n, 3, r, r]``, computed by ncnn's wheel on this computer."""
-    return run_exits(pool, member, images)[-1]
-
-
 def run_exits(pool: OpenPool, member: Member, images: Float32) -> tuple[Float32, ...]:
-    """Logits of a member's exits, its own last, as ``run_member`` computes them, from one extractor for each image."""
+    """Logits ``[n, classes]`` of a member's exits, its own last, for images ``[n, 3, r, r]``.
+
+    ncnn's wheel computes them on this computer, with one extractor for each image.
+    """
     import ncnn
 
     net = load_member(pool, member)
     blobs = [*(each.output for each in member.exits), member.output]
-    found: list[list[Float32]] = [[] for _ in blobs]
+    logits_of: list[list[Float32]] = [[] for _ in blobs]
     for image in images:
         whole = np.ascontiguousarray(image)
         extractor = net.create_extractor()
         extractor.input(member.input, ncnn.Mat(whole).clone())
-        for blob, rows in zip(blobs, found, strict=True):
+        for blob, rows in zip(blobs, logits_of, strict=True):
             code, logits = extractor.extract(blob)
             if code != 0 or logits.empty():
                 raise PoolError(f"member {member.name}: ncnn cannot run it on an image of shape {list(image.shape)}")
             rows.append(np.array(logits, dtype=np.float32).reshape(-1))
-    return tuple(np.stack(rows) for rows in found)
+    return tuple(np.stack(rows) for rows in logits_of)

@@ -125,14 +125,15 @@ def write_pool(
             texts = {"param": own.param.read_text(encoding="utf-8"), "slices": pieces_text(pieces[name])}
             for kind, text in texts.items():
                 (temporary / MEMBERS / f"{name}.{kind}").write_text(text, encoding="utf-8")
-            listed.append(_listed(name, own, facts, {kind: _hash(text) for kind, text in texts.items()}))
+            hashes = {kind: hashlib.sha256(text.encode()).hexdigest() for kind, text in texts.items()}
+            listed.append(_listed(name, own, facts, hashes))
         weights, norms = shared.write(temporary)
         options = tuple(sorted(origin.options.items()))
         head = (origin.model, origin.device, origin.threads, options, origin.precision)
         index = Index(*head, weights, norms, tuple(listed), origin.cores, origin.confidence)
         (temporary / INDEX).write_text(index.text(), encoding="utf-8")
-        found = verify(temporary, exported, origin.tolerance, find(origin.task))
-        document = describe(index, named, found, origin)
+        verified = verify(temporary, exported, origin.tolerance, find(origin.task))
+        document = describe(index, named, verified, origin)
         (temporary / DOCUMENT).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return document
 
@@ -140,7 +141,7 @@ def write_pool(
 def describe(
     index: Index,
     named: Mapping[str, tuple[ExportedMember, Facts]],
-    found: Mapping[str, Verified],
+    verified: Mapping[str, Verified],
     origin: Origin,
 ) -> dict[str, Any]:
     """The content of ``pool.json``: what ``pool.txt`` says, and more."""
@@ -151,16 +152,16 @@ def describe(
         "runtime": {"threads": index.threads, "options": dict(index.options), "cores": list(index.cores)},
         "precision": index.precision,
         "files": {"weights.bin": asdict(index.weights), "norms.bin": asdict(index.norms)},
-        "largest_member_bytes": max(each.bytes for each in found.values()),
+        "largest_member_bytes": max(each.bytes for each in verified.values()),
         "tolerance": origin.tolerance,
         **origin.further,
         "members": [
-            _described(member, *named[member.name], found[member.name], origin.weights) for member in index.members
+            _described(member, *named[member.name], verified[member.name], origin.weights) for member in index.members
         ],
     }
 
 
-def _described(member: Member, own: ExportedMember, facts: Facts, found: Verified, weights: str) -> dict[str, Any]:
+def _described(member: Member, own: ExportedMember, facts: Facts, verified: Verified, weights: str) -> dict[str, Any]:
     return {
         "name": member.name,
         "subnet": own.subnet.id,
@@ -184,7 +185,7 @@ def _described(member: Member, own: ExportedMember, facts: Facts, found: Verifie
         "output": {"blob": member.output, "classes": member.classes},
         **_exits(member),
         "sha256": {"param": member.param, "slices": member.slices},
-        "verification": asdict(found),
+        "verification": asdict(verified),
     }
 
 
@@ -213,7 +214,3 @@ def _listed(name: str, own: ExportedMember, facts: Facts, hashes: Mapping[str, s
         exits=facts.exits,
         thresholds=facts.thresholds,
     )
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

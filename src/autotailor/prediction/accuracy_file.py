@@ -48,13 +48,13 @@ def read_accuracy(path: str | Path, cost: Metric) -> Accuracy:
     Raises:
         PredictionError: the file holds no prediction of this space, or its error does not belong to its terms.
     """
-    found = read_json(path)
+    content = read_json(path)
     try:
-        terms = _terms(found["terms"])
+        terms = _terms(content["terms"])
         metric = Metric(
-            found["name"], found["unit"], cost.space, terms, float(found["constant"]), link_of(found["link"])
+            content["name"], content["unit"], cost.space, terms, float(content["constant"]), link_of(content["link"])
         )
-        kept = found.get("error")
+        kept = content.get("error")
         error = None if kept is None else _read_error(kept, cost)
     except (KeyError, TypeError, ValueError, AutoTailorError) as error_:
         raise PredictionError(
@@ -67,8 +67,8 @@ def read_accuracy(path: str | Path, cost: Metric) -> Accuracy:
 
 def _check(path: str | Path, metric: Metric, model: AccuracyModel) -> None:
     """Refuses a model whose mean is not the file's metric: another version of the program makes other functions."""
-    asked = np.concatenate([stack([largest(metric.space), smallest(metric.space)]), model.observations.indices])
-    if not np.allclose(model.metric().linear(asked), metric.linear(asked), rtol=0.0, atol=1e-6):
+    rows = np.concatenate([stack([largest(metric.space), smallest(metric.space)]), model.observations.indices])
+    if not np.allclose(model.metric().linear(rows), metric.linear(rows), rtol=0.0, atol=1e-6):
         raise PredictionError(
             f"{path}: the evaluations that it keeps lead to another prediction than its terms, because it was written "
             "by another version of autotailor or changed by hand; run the rule search again"
@@ -100,38 +100,38 @@ def _error(error: DropError | ModelError) -> dict[str, Any]:
     }
 
 
-def _read_error(found: Mapping[str, Any], cost: Metric) -> DropError | ModelError:
-    if found["from"] == DROPS:
-        variance = Metric("accuracy_variance", "%²", cost.space, _terms(found["terms"]), float(found["constant"]))
+def _read_error(entry: Mapping[str, Any], cost: Metric) -> DropError | ModelError:
+    if entry["from"] == DROPS:
+        variance = Metric("accuracy_variance", "%²", cost.space, _terms(entry["terms"]), float(entry["constant"]))
         return DropError(variance)
-    if found["from"] != EVALUATIONS:
-        raise ValueError(f"an error from {found['from']!r}, expected {DROPS!r} or {EVALUATIONS!r}")
-    kept = found.get("parts", [found])
-    rows, slope = np.array(found["subnets"]), found.get("slope")
+    if entry["from"] != EVALUATIONS:
+        raise ValueError(f"an error from {entry['from']!r}, expected {DROPS!r} or {EVALUATIONS!r}")
+    kept = entry.get("parts", [entry])
+    rows, slope = np.array(entry["subnets"]), entry.get("slope")
     parts = tuple(_read_part(each, rows, len(cost.space)) for each in kept)
     if len(parts) != (1 if slope is None else 2):
         raise ValueError(f"{len(parts)} parts of the log-odds with the slope {slope}")
-    levels = (*(float(found[key]) for key in ("shared", "level", "baseline")), float(found.get("floor", 0.0)))
+    levels = (*(float(entry[key]) for key in ("shared", "level", "baseline")), float(entry.get("floor", 0.0)))
     seen = Observations(cost.space, rows.astype(np.int64), parts, None if slope is None else float(slope), *levels)
     offered = zip(kept, functions(seen, cost), strict=True)
     return ModelError(AccuracyModel(seen, tuple(_read_prior(each, groups) for each, groups in offered)))
 
 
-def _read_part(found: Mapping[str, Any], rows: np.ndarray, variables: int) -> Part:
-    target, own = (np.array(found[key], dtype=np.float64) for key in ("target", "independent"))
+def _read_part(entry: Mapping[str, Any], rows: np.ndarray, variables: int) -> Part:
+    target, own = (np.array(entry[key], dtype=np.float64) for key in ("target", "independent"))
     if (
         rows.shape != (len(target), variables)
         or own.shape != target.shape
-        or np.shape(found.get("rest", own)) != own.shape
+        or np.shape(entry.get("rest", own)) != own.shape
     ):
         raise ValueError(f"{len(target)} evaluated SubNets with choices {list(rows.shape)}")
-    correlated = np.array(found.get("correlated", [[]] * len(target)), dtype=np.float64).reshape(len(target), -1)
-    rest = found.get("rest", np.maximum(own - np.square(correlated).sum(axis=1), 0.0))
+    correlated = np.array(entry.get("correlated", [[]] * len(target)), dtype=np.float64).reshape(len(target), -1)
+    rest = entry.get("rest", np.maximum(own - np.square(correlated).sum(axis=1), 0.0))
     return Part(target, own, correlated, np.array(rest, dtype=np.float64))
 
 
-def _read_prior(found: Mapping[str, Any], groups: tuple[Group, ...]) -> Prior:
-    variances = {str(name): float(value) for name, value in found["variances"].items()}
+def _read_prior(entry: Mapping[str, Any], groups: tuple[Group, ...]) -> Prior:
+    variances = {str(name): float(value) for name, value in entry["variances"].items()}
     if unknown := sorted({group.name for group in groups} - set(variances)):
         raise ValueError(f"the variance of {unknown[0]} is missing")
     return Prior(groups, variances)
@@ -153,17 +153,17 @@ def _sum(metric: Metric) -> dict[str, Any]:
     return {"constant": metric.constant, "terms": terms}
 
 
-def _terms(found: Iterable[Mapping[str, Any]]) -> tuple[Term, ...]:
+def _terms(terms: Iterable[Mapping[str, Any]]) -> tuple[Term, ...]:
     return tuple(
-        Term(tuple(t["variables"]), np.array(t["table"], dtype=np.float64), _gate(t["gate"]), t["label"]) for t in found
+        Term(tuple(t["variables"]), np.array(t["table"], dtype=np.float64), _gate(t["gate"]), t["label"]) for t in terms
     )
 
 
-def _gate(found: Mapping[str, Any] | None) -> Gate | None:
-    if found is None:
+def _gate(plain: Mapping[str, Any] | None) -> Gate | None:
+    if plain is None:
         return None
 
     def nested(table: object) -> object:
         return tuple(nested(entry) for entry in table) if isinstance(table, list) else bool(table)
 
-    return Gate(tuple(str(name) for name in found["variables"]), nested(found["table"]))  # type: ignore[arg-type]
+    return Gate(tuple(str(name) for name in plain["variables"]), nested(plain["table"]))  # type: ignore[arg-type]

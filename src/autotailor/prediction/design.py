@@ -38,26 +38,26 @@ def offer(space: Space, count: int, left_out: Collection[SubNet], random: np.ran
 
 
 def d_optimal(
-    groups: Sequence[Group], cost: Metric, known: Sequence[SubNet], offered: Sequence[SubNet], count: int
+    groups: Sequence[Group], cost: Metric, evaluated: Sequence[SubNet], offered: Sequence[SubNet], count: int
 ) -> list[SubNet]:
     """SubNets whose evaluation tells most about the weights of functions.
 
     Args:
         groups: of functions, with typical prior variances.
         cost: over which the SubNets are spread: MACs or latency.
-        known: SubNets that are evaluated anyway.
+        evaluated: SubNets that are evaluated anyway.
         offered: SubNets to choose from, without known ones.
         count: number of SubNets; all where no more are offered.
     """
     if not offered or not count:
         return []
-    space, rows = cost.space, stack([*known, *offered])
+    space, rows = cost.space, stack([*evaluated, *offered])
     scales = [np.full(len(group.functions), np.sqrt(TYPICAL[group.name])) for group in groups]
     scaled = np.concatenate([group.columns(space, rows) for group in groups], axis=1) * np.concatenate(scales)
     variance, factors = np.square(scaled).sum(axis=1), np.zeros((len(rows), 0))
-    for row in range(len(known)):
+    for row in range(len(evaluated)):
         variance, factors = _given(row, scaled, variance, factors)
-    order = np.argsort(cost.predict(rows[len(known) :]), kind="stable") + len(known)
+    order = np.argsort(cost.predict(rows[len(evaluated) :]), kind="stable") + len(evaluated)
     bands = np.array_split(order, min(BANDS, count))
     chosen: list[int] = []
     while len(chosen) < min(count, len(offered)):
@@ -68,7 +68,7 @@ def d_optimal(
         row = int(left[np.argmax(variance[left])])
         chosen.append(row)
         variance, factors = _given(row, scaled, variance, factors)
-    return [offered[row - len(known)] for row in chosen]
+    return [offered[row - len(evaluated)] for row in chosen]
 
 
 def _given(row: int, scaled: FloatArray, variance: FloatArray, factors: FloatArray) -> tuple[FloatArray, FloatArray]:

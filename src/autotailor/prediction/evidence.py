@@ -61,5 +61,5 @@ def maximise(kernels: Mapping[str, FloatArray], residual: FloatArray, noise: Flo
         ]
         return value, np.array(slopes) + away / SPREAD
 
-    found = minimize(loss, typical, jac=True, method="L-BFGS-B", bounds=[BOUNDS] * len(names))
-    return dict(zip(names, np.exp(found.x).tolist(), strict=True))
+    minimum = minimize(loss, typical, jac=True, method="L-BFGS-B", bounds=[BOUNDS] * len(names))
+    return dict(zip(names, np.exp(minimum.x).tolist(), strict=True))

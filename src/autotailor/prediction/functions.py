@@ -75,7 +75,7 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
     sizes = [tuple(Term((v.name,), _distance(v), v.gate) for v in free if v.kind == kind) for kind in kinds]
     choices = [(Term((v.name,), column, v.gate),) for v in free for column in _contrasts_of(v)]
     joint = {pair: _joint(*pair) for pair in pairs}
-    found = [
+    candidates = [
         Group("offset", ((Term((), np.ones(())),),)),
         Group(DROPS, (tuple(single),), mean),
         Group(DROPS_BY_RESOLUTION, _by_resolution(space, [tuple(single)], pairs)),
@@ -85,7 +85,7 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
         Group("pairs_with_resolution", tuple(f for p, fs in joint.items() if _has_resolution(p) for f in fs)),
         Group("pairs", tuple(f for p, fs in joint.items() if not _has_resolution(p) for f in fs)),
     ]
-    return tuple(group for group in found if group.functions)
+    return tuple(group for group in candidates if group.functions)
 
 
 @lru_cache
@@ -139,9 +139,9 @@ def _by_resolution(
     coupled = {name for pair in pairs if _has_resolution(pair) for name in (pair[0].name, pair[1].name)} - {RESOLUTION}
     if not coupled:
         return ()
-    found = []
+    products = []
     for contrast in contrasts(len(space[RESOLUTION].choices)):
         for function in functions:
             kept = [term for term in function if term.variables[0] in coupled]
-            found.append(tuple(Term((RESOLUTION, *t.variables), np.outer(contrast, t.table), t.gate) for t in kept))
-    return tuple(function for function in found if function)
+            products.append(tuple(Term((RESOLUTION, *t.variables), np.outer(contrast, t.table), t.gate) for t in kept))
+    return tuple(function for function in products if function)

@@ -99,14 +99,14 @@ class LinearModel:
     @cached_property
     def _tables(self) -> dict[tuple[tuple[str, ...], Gate | None], tuple[IntArray, FloatArray]]:
         """For each set of variables and gate, the functions ``[k]`` with a table over these, and the tables."""
-        found: dict[tuple[tuple[str, ...], Gate | None], list[tuple[int, FloatArray]]] = {}
+        by_scope: dict[tuple[tuple[str, ...], Gate | None], list[tuple[int, FloatArray]]] = {}
         functions = (function for group in self.prior.groups for function in group.functions)
         for place, function in enumerate(functions):
             for term in function:
-                found.setdefault((term.variables, term.gate), []).append((place, term.table))
+                by_scope.setdefault((term.variables, term.gate), []).append((place, term.table))
         return {
             key: (np.array([place for place, _ in each]), np.stack([table for _, table in each]))
-            for key, each in found.items()
+            for key, each in by_scope.items()
         }
 
     def mean(self, subnets: IntArray) -> FloatArray:
@@ -117,16 +117,12 @@ class LinearModel:
         """Posterior variance of ``mean`` ``[n]``; a SubNet that was not evaluated has an unknown misfit."""
         return self._posterior(subnets, self._cross(subnets))
 
-    def variance_without_own(self, subnets: IntArray) -> FloatArray:
-        """Variance of SubNets as if none of them had been evaluated itself: of the weights and of a misfit, ``[n]``."""
-        return self._posterior(subnets, self._by_terms(subnets))
-
     def variance_beside_noise(self, subnets: IntArray, *, own: bool) -> FloatArray:
         """The part of the variance that is no noise of the evaluations: what the prior leaves open, ``[n]``.
 
         Args:
             subnets: choice indices ``[n, variables]``.
-            own: whether ``variance`` is meant; else ``variance_without_own``.
+            own: whether ``variance`` is meant; else that of SubNets as if none of them had been evaluated itself.
         """
         cross = self._cross(subnets) if own else self._by_terms(subnets)
         noise = np.square(self._solve(cross)) @ self.part.independent
@@ -147,9 +143,9 @@ class LinearModel:
         gain = self._solve(self._cross(subnets) if own else self._by_terms(subnets))
         moved = np.zeros_like(gain)
         for place, changes in self._drop_changes(np.concatenate([subnets, self.indices])):
-            asked, seen = changes[:n], changes[n:]
+            new, seen = changes[:n], changes[n:]
             unknown = self._scale[place] * (columns[:, place] - gain @ self._columns[:, place])
-            moved += self.weights[place] * (asked - gain @ seen) + np.outer(unknown, self._solved @ seen)
+            moved += self.weights[place] * (new - gain @ seen) + np.outer(unknown, self._solved @ seen)
         return np.asarray(gain + moved)
 
     def _drop_changes(self, subnets: IntArray) -> Iterator[tuple[int, FloatArray]]:
@@ -225,8 +221,8 @@ def favoured(space: Space) -> list[SubNet]:
 def extra_misfit(space: Space, subnets: npt.ArrayLike) -> FloatArray:
     """Variance of each SubNet's misfit beside that of all SubNets, for choice indices ``[n, variables]``: ``[n]``."""
     rows = np.array(subnets, dtype=np.int64, ndmin=2)
-    known = np.array([subnet.to_array() for subnet in favoured(space)])
-    return np.asarray(VARIANCE * (rows[:, None, :] == known[None]).all(axis=2).any(axis=1))
+    favourites = np.array([subnet.to_array() for subnet in favoured(space)])
+    return np.asarray(VARIANCE * (rows[:, None, :] == favourites[None]).all(axis=2).any(axis=1))
 
 
 def by_targets(group: Group, space: Space, subnets: IntArray, evaluated: IntArray) -> FloatArray:
@@ -248,13 +244,13 @@ def by_targets(group: Group, space: Space, subnets: IntArray, evaluated: IntArra
     differs = evaluated != largest(space).to_array()
     single = np.flatnonzero(differs.sum(axis=1) == 1)
     columns = differs[single].argmax(axis=1)
-    found = np.zeros((len(group.functions), len(subnets), len(evaluated)))
+    derivative = np.zeros((len(group.functions), len(subnets), len(evaluated)))
     for number, function in enumerate(group.functions):
         summed = np.zeros(len(space), dtype=np.bool_)
         summed[[space.positions[term.variables[-1]] for term in function]] = True
         has = (subnets[:, columns] == evaluated[single, columns]) & summed[columns]
-        found[number][:, single] = has * _factor(group, number, space, subnets)[:, None]
-    return found
+        derivative[number][:, single] = has * _factor(group, number, space, subnets)[:, None]
+    return derivative
 
 
 def _factor(group: Group, number: int, space: Space, subnets: IntArray) -> FloatArray:

@@ -36,19 +36,19 @@ class Measured:
         return cls(accuracy, standard_error, accuracy, standard_error)
 
 
-def reconciled(found: Mapping[str, Measured]) -> dict[str, Measured]:
+def reconciled(accuracies: Mapping[str, Measured]) -> dict[str, Measured]:
     """Posteriors that the measurements do not contradict, where the answers to single images are not at hand.
 
     Errors of measurements then count as independent, so that differences count as less certain than they are.
 
     Args:
-        found: id of each SubNet to its accuracy.
+        accuracies: id of each SubNet to its accuracy.
     """
-    if not found:
+    if not accuracies:
         return {}
     posterior, measured, own = (
-        np.array([getattr(each, name) for each in found.values()])
+        np.array([getattr(each, name) for each in accuracies.values()])
         for name in ("posterior", "accuracy", "standard_error")
     )
     values = uncontradicted(posterior, measured, np.hypot(own[:, None], own[None])).tolist()
-    return {id_: replace(each, posterior=value) for (id_, each), value in zip(found.items(), values, strict=True)}
+    return {id_: replace(each, posterior=value) for (id_, each), value in zip(accuracies.items(), values, strict=True)}

@@ -61,12 +61,12 @@ class AccuracyModel:
             reference: values of the largest SubNet for some images, on which accuracy is predicted instead of the
                 evaluated ones.
         """
-        found = self._mean_metric
+        mean = self._mean_metric
         if reference is None:
-            return found
+            return mean
         seen = self.observations
         shift = float(log_odds(reference.sum(), len(reference), seen.floor)) - seen.baseline
-        return replace(found, constant=found.constant + shift)
+        return replace(mean, constant=mean.constant + shift)
 
     def draw(self, random: np.random.Generator) -> Metric:
         """A draw from the posterior of the weights, as a metric like ``metric``."""
@@ -100,10 +100,10 @@ class AccuracyModel:
         """The model after further evaluations, with the same priors and slope (``Observations.updated``)."""
         seen = self.observations
         later = replace(later, floor=seen.floor)
-        found = replace(self, observations=seen.updated(later.observed(seen.slope)))
-        while (rows := found.contradicted).any():
-            found = replace(found, observations=found.observations.tightened(rows))
-        return found
+        model = replace(self, observations=seen.updated(later.observed(seen.slope)))
+        while (rows := model.contradicted).any():
+            model = replace(model, observations=model.observations.tightened(rows))
+        return model
 
     @property
     def contradicted(self) -> BoolArray:
@@ -215,7 +215,7 @@ def learn(seen: Observations, cost: Metric) -> AccuracyModel:
     """Fits the model to what is read of evaluations; arguments and errors as of ``fit``."""
     offered = functions(seen, cost)
     while True:
-        priors = tuple(_prior(seen, part, found) for part, found in zip(seen.parts, offered, strict=True))
+        priors = tuple(_prior(seen, part, own) for part, own in zip(seen.parts, offered, strict=True))
         model = AccuracyModel(seen, priors)
         if not (rows := model.contradicted).any():
             return model

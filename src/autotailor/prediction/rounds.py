@@ -97,10 +97,10 @@ def evaluate_along_front(
             return Rounds(model, outcomes, choice, (), (), evaluated)
         draws = [model.draw(random) for _ in range(DRAWS)]
         offers = [best(draw) for draw in draws]
-        found = Rounds(model, outcomes, choice, draws, offers, evaluated)
+        rounds = Rounds(model, outcomes, choice, draws, offers, evaluated)
         fresh = _fresh(offers, outcomes)[: count - evaluated]
-        if not fresh or found.regret.max() <= tolerance:
-            return found
+        if not fresh or rounds.regret.max() <= tolerance:
+            return rounds
         outcomes = outcomes.with_more(fresh, evaluate(fresh))
         evaluated += len(fresh)
 
@@ -115,13 +115,13 @@ def _regret(choice: IntArray, draws: Sequence[Metric], offers: Sequence[IntArray
 
 def _fresh(offers: Sequence[IntArray], outcomes: Outcomes) -> list[SubNet]:
     """One SubNet of each draw that is not evaluated, at one budget after the other; at most one for each draw."""
-    known = {row.tobytes() for row in outcomes.indices}
-    known.add(SubNet(outcomes.space, tuple(v.default for v in outcomes.space)).to_array().tobytes())
-    found: list[SubNet] = []
+    evaluated = {row.tobytes() for row in outcomes.indices}
+    evaluated.add(SubNet(outcomes.space, tuple(v.default for v in outcomes.space)).to_array().tobytes())
+    fresh: list[SubNet] = []
     for turn, offer in enumerate(offers):
-        rows = np.roll(offer, -(len(known) + turn) % len(offer), axis=0)
-        new = next((row for row in rows if row.tobytes() not in known), None)
+        rows = np.roll(offer, -(len(evaluated) + turn) % len(offer), axis=0)
+        new = next((row for row in rows if row.tobytes() not in evaluated), None)
         if new is not None:
-            known.add(new.tobytes())
-            found.append(SubNet.from_array(outcomes.space, new))
-    return found
+            evaluated.add(new.tobytes())
+            fresh.append(SubNet.from_array(outcomes.space, new))
+    return fresh

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self, TypeVar
 
+from autotailor.ir.feature import Engine, freeze_attributes
 from autotailor.profiling.errors import DeviceError
 from autotailor.sections import Section
 from autotailor.values import Bound, Natural, OneOf, Positive, Told, UnfitError
@@ -85,6 +86,11 @@ class DeviceConfig(Section, of="device", error=DeviceError):
         Told("a mapping with the keys add and remove, lists of [producer, follower]", {"add", "remove"}.issuperset),
     ] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def engine(self) -> Engine:
+        """What runs every operator whose feature has no setting."""
+        return Engine(self.runtime, self.precision, freeze_attributes(self.options))
 
     @property
     def number_bytes(self) -> int:

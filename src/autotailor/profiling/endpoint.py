@@ -106,7 +106,7 @@ def _differences(measured: Fingerprint, device: DeviceConfig) -> list[str]:
     """Each fact in which a table differs from a device's configuration."""
     runtime, facts = open_runtime(device).facts(), measured.facts
     said = {"precision": facts.get("precision"), "threads": facts.get("threads")}
-    wanted = {"precision": device.precision, "threads": device.threads}
+    configured = {"precision": device.precision, "threads": device.threads}
     for key in ("name", "options"):
-        said[f"runtime {key}"], wanted[f"runtime {key}"] = facts.get("runtime", {}).get(key), runtime.get(key)
-    return [f"{key} {said[key]!r}, not {wanted[key]!r}" for key in wanted if said[key] != wanted[key]]
+        said[f"runtime {key}"], configured[f"runtime {key}"] = facts.get("runtime", {}).get(key), runtime.get(key)
+    return [f"{key} {said[key]!r}, not {configured[key]!r}" for key in configured if said[key] != configured[key]]

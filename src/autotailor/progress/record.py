@@ -83,8 +83,8 @@ def read_record(path: Path) -> Record | None:
     """The record in a file; None where there is none, or none that this version can read."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        known = {field.name for field in fields(Record)}
-        values = {key: value for key, value in content.items() if key in known}
+        names = {field.name for field in fields(Record)}
+        values = {key: value for key, value in content.items() if key in names}
         return Record(**{**values, "warnings": tuple(values.get("warnings", ()))})
     except (OSError, ValueError, TypeError, AttributeError):
         return None

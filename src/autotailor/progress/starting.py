@@ -59,8 +59,8 @@ def note_start(folder: Path = Path()) -> None:
 
 def starting(folder: Path) -> Starting | None:
     """The run whose start was noted last in a folder; None where that process is gone."""
-    found = _read(folder / NOTE)
-    return found if found is not None and found.is_going_on else None
+    note = _read(folder / NOTE)
+    return note if note is not None and note.is_going_on else None
 
 
 def _read(path: Path) -> Starting | None:
@@ -72,8 +72,8 @@ def _read(path: Path) -> Starting | None:
 
 def _remove(path: Path, pid: int) -> None:
     """Removes the note of a process; a process that was forked from it leaves the note."""
-    found = _read(path)
-    if found is not None and found.pid == pid == os.getpid():
+    note = _read(path)
+    if note is not None and note.pid == pid == os.getpid():
         path.unlink(missing_ok=True)
 
 

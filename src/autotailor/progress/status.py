@@ -113,10 +113,10 @@ def read_status(folder: Path, model: str | None = None, device: str | None = Non
         and (device is None or job["wildcards"].get("device", device) == device)
     )
     if not stages:
-        known = sorted({"/".join(job["wildcards"].values()) for job in content["jobs"]})
+        names = sorted({"/".join(job["wildcards"].values()) for job in content["jobs"]})
         raise ProgressError(
             f"{folder / RUN}: the last run has no stages of {' and '.join(filter(None, (model, device)))}; it has "
-            f"{', '.join(known)}"
+            f"{', '.join(names)}"
         )
     state = content["outcome"] or (RUNNING if alive else KILLED)
     return Status(

@@ -37,12 +37,12 @@ def find_factory(source: str, what: str, error: type[AutoTailorError]) -> Callab
     except FAILURES as reason:
         raise error(f"{what}: module {module} cannot be imported: {raised(reason)}") from reason
     try:
-        found = getattr(imported, factory)
+        function = getattr(imported, factory)
     except AttributeError as reason:
         raise error(f"{what}: {reason}; name a function of the module") from reason
-    if not callable(found):
-        raise error(f"{what}: {source} is a {type(found).__name__}; name a function of the module")
-    return found  # type: ignore[no-any-return]
+    if not callable(function):
+        raise error(f"{what}: {source} is a {type(function).__name__}; name a function of the module")
+    return function  # type: ignore[no-any-return]
 
 
 def module_of(file: str) -> str:
@@ -65,8 +65,8 @@ def _is_library(path: str) -> bool:
     """Whether a file belongs to Python, to an installed package or to autotailor, and not to the user's own code."""
     # the name ``__file__`` would say that this module reads the files beside itself (``autotailor.code``)
     here = Path(raised.__code__.co_filename).parent
-    known = (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(here))
-    return path.startswith(("<", *known))
+    folders = (*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(here))
+    return path.startswith(("<", *folders))
 
 
 def search_current_folder() -> None:

@@ -122,8 +122,8 @@ def rules(processes: Sequence[psutil.Process], names: Sequence[str] = ()) -> lis
         processes: the processes.
         names: of the rules' scripts; none for all.
     """
-    found = {process.pid: process for process in processes if _runs(process, names)}
-    return [process for process in found.values() if not found.keys() & {p.pid for p in _ancestors(process)}]
+    by_pid = {process.pid: process for process in processes if _runs(process, names)}
+    return [process for process in by_pid.values() if not by_pid.keys() & {p.pid for p in _ancestors(process)}]
 
 
 def _runs(process: psutil.Process, names: Sequence[str]) -> bool:
@@ -132,8 +132,8 @@ def _runs(process: psutil.Process, names: Sequence[str]) -> bool:
         arguments = process.cmdline()
     except psutil.Error:  # the process has ended, or is another user's
         return False
-    found = SCRIPT.search(arguments[-1]) if len(arguments) > 1 and "python" in arguments[0] else None
-    return found is not None and (not names or found[1] in names)
+    match = SCRIPT.search(arguments[-1]) if len(arguments) > 1 and "python" in arguments[0] else None
+    return match is not None and (not names or match[1] in names)
 
 
 def _ancestors(process: psutil.Process) -> list[psutil.Process]:

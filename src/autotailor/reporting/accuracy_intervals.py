@@ -42,8 +42,8 @@ def broken(summary: pd.DataFrame) -> list[str]:
         "accuracy_standard_error",
     ]
     table = summary[columns].astype(float).dropna()
-    predicted, known, found, noise = table.to_numpy().T
-    off = np.abs(predicted - found) / np.hypot(known, noise)
+    predicted, expected, measured, noise = table.to_numpy().T
+    off = np.abs(predicted - measured) / np.hypot(expected, noise)
     missed = off > MISSED
     is_broken = (off > FAR).any() or (missed.sum() > 1 and missed.mean() > 1.0 - KEPT)
     return [str(name) for name in table.index[missed]] if is_broken else []
@@ -80,9 +80,9 @@ def covered(table: pd.DataFrame) -> float:
     if not _enough(table, "predicted", "measured", "predicted_standard_error", "own_standard_error"):
         return NAN
     predicted, measured = (table[name].clip(100.0 - MOST, MOST).to_numpy() for name in ("predicted", "measured"))
-    known = table["predicted_standard_error"].to_numpy() / points_of_log_odds(predicted)
+    errors = table["predicted_standard_error"].to_numpy() / points_of_log_odds(predicted)
     noise = table["own_standard_error"].to_numpy() / points_of_log_odds(measured)
-    return coverage(LOGIT.linear(predicted) - LOGIT.linear(measured), np.hypot(known, noise))
+    return coverage(LOGIT.linear(predicted) - LOGIT.linear(measured), np.hypot(errors, noise))
 
 
 def covered_error(table: pd.DataFrame) -> float:

@@ -39,8 +39,8 @@ def describe(feature: OperatorFeature) -> str:
 def stages_of(places: Iterable[Place], stages: Iterable[Stage]) -> dict[str, str]:
     """The stage of each place by the place's name; places outside of all stages, such as the stem's, are left out."""
     named = {node.name: stage.name for stage in stages for block in stage.blocks for node in block.nodes}
-    found = {place.label: next((named[n.name] for n in place.group.members if n.name in named), "") for place in places}
-    return {label: stage for label, stage in found.items() if stage}
+    names = {place.label: next((named[n.name] for n in place.group.members if n.name in named), "") for place in places}
+    return {label: stage for label, stage in names.items() if stage}
 
 
 def contributors(

@@ -49,8 +49,8 @@ def _of(table: str, meaning: str, function: Callable[[pd.DataFrame], float]) -> 
     """A derivation from one table."""
 
     def compute(tables: Tables, row: str) -> float:
-        found = tables.table(table)
-        return NAN if found is None else float(function(found))
+        frame = tables.table(table)
+        return NAN if frame is None else float(function(frame))
 
     return Derivation((table,), meaning, compute)
 
@@ -74,20 +74,20 @@ def _of_budget(tables: Tables, name: str, table: str) -> float:
 
 
 def _budget_confirmed(tables: Tables, name: str) -> float:
-    found = tables.needed("confirmed")
-    return float((found["met"].astype(bool) & (found["budget"] == name)).sum())
+    confirmed = tables.needed("confirmed")
+    return float((confirmed["met"].astype(bool) & (confirmed["budget"] == name)).sum())
 
 
 def _round_entrants(tables: Tables, row: str) -> float:
     """SubNets of a budget in a round of the race (``round|budget``)."""
-    found, (number, _, name) = tables.needed("polish"), row.partition("|")
-    rows = found["round"] == number
-    return float(sum(name in str(budgets).split() for budgets in found.loc[rows, "budgets"]))
+    rounds, (number, _, name) = tables.needed("polish"), row.partition("|")
+    rows = rounds["round"] == number
+    return float(sum(name in str(budgets).split() for budgets in rounds.loc[rows, "budgets"]))
 
 
 def _over_budget(tables: Tables, row: str) -> float:
-    found = tables.compared
-    return found.number(row, tables.cost.reached) / found.number(row, tables.cost.budget) - 1
+    compared = tables.compared
+    return compared.number(row, tables.cost.reached) / compared.number(row, tables.cost.budget) - 1
 
 
 def _latency_error(tables: Tables, row: str) -> float:

@@ -40,8 +40,8 @@ def explorer(tables: Tables) -> dict[str, Any]:
     """
     assignments = _assignments(tables)
     variables = list(dict.fromkeys(name for choices in assignments.values() for name in choices))
-    found = [*_exported(tables), *_searched(tables)]
-    for subnet in found:
+    subnets = [*_exported(tables), *_searched(tables)]
+    for subnet in subnets:
         choices = assignments.get(subnet.pop("subnet"))
         subnet["choices"] = None if choices is None else [choices.get(name) for name in variables]
     return {
@@ -50,18 +50,18 @@ def explorer(tables: Tables) -> dict[str, Any]:
         "mean": tables.score.mean,
         "variables": variables,
         "picked": tables.compared.featured,
-        "subnets": found,
+        "subnets": subnets,
     }
 
 
 def _exported(tables: Tables) -> list[dict[str, Any]]:
     """The rows of ``summary.csv``."""
     compared, column = tables.compared, tables.compared.cost_column
-    found = []
+    rows = []
     for name in tables.needed("summary").index:
         number = compared.summary.loc[name]
         missed = str(name) in compared.missed
-        found.append(
+        rows.append(
             {
                 "id": str(name),
                 "subnet": str(number["subnet"]),
@@ -75,7 +75,7 @@ def _exported(tables: Tables) -> list[dict[str, Any]]:
                 "command": None if name == ORIGINAL else command(tables, str(name)),
             }
         )
-    return found
+    return rows
 
 
 def _searched(tables: Tables) -> list[dict[str, Any]]:
@@ -102,13 +102,13 @@ def _searched(tables: Tables) -> list[dict[str, Any]]:
 
 def _assignments(tables: Tables) -> dict[str, Mapping[str, Any]]:
     """Id of a SubNet to its choices, from the exports, from the front and from what was evaluated."""
-    found: dict[str, Mapping[str, Any]] = {}
+    assignments: dict[str, Mapping[str, Any]] = {}
     for searched in (tables.drawn_front(), tables.evaluated()):
         for id_, text in searched.get("assignment", pd.Series(dtype=str)).dropna().items():
-            found[str(id_)] = json.loads(text)
+            assignments[str(id_)] = json.loads(text)
     chosen = (tables.document("chosen") or {}).get("subnets", {})
     ids = tables.needed("summary")["subnet"]
-    return found | {str(ids[name]): choices for name, choices in chosen.items() if name in ids.index}
+    return assignments | {str(ids[name]): choices for name, choices in chosen.items() if name in ids.index}
 
 
 def _numbers(row: pd.Series[Any], cost: str, columns: tuple[str, ...]) -> list[float | None]:

@@ -200,10 +200,10 @@ class Tables:
         Raises:
             ReportError: the artifact is missing or has no rows.
         """
-        found = self.table(name)
-        if found is None:
+        table = self.table(name)
+        if table is None:
             raise ReportError(f"{name}.csv: expected a table with rows for the report; run the rule that writes it")
-        return found
+        return table
 
     def drawn_front(self) -> pd.DataFrame:
         """Rows of ``pareto.csv`` by rising cost; of a long front the best within ``DRAWN`` budgets."""

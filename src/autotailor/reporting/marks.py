@@ -40,8 +40,8 @@ class Marker:
 
     def cell(self, table: str, row: str, column: str, spec: str = "s") -> Markup:
         """One cell of a CSV; a dash where the cell is empty."""
-        found = self.tables.needed(table)
-        value: Any = found.loc[row, column] if column in found.columns else None
+        frame = self.tables.needed(table)
+        value: Any = frame.loc[row, column] if column in frame.columns else None
         value = value.item() if hasattr(value, "item") else value
         if is_absent(value) or value == "":
             return ABSENT

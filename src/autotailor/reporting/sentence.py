@@ -99,31 +99,31 @@ def _more_accurate(comparison: Comparison, score: Score, whom: str, *, shares_ve
 
 def _caveats(comparison: Comparison, device: str, score: Score) -> list[str]:
     """What weakens the sentence."""
-    found = [_missed(comparison)] if comparison.missed else []
+    caveats = [_missed(comparison)] if comparison.missed else []
     speedup = comparison.speedup(comparison.featured)
     if not comparison.cost.is_measured:
-        found.append(f"Latency is unknown: the run counted {comparison.cost.title} and had no device.")
+        caveats.append(f"Latency is unknown: the run counted {comparison.cost.title} and had no device.")
     elif not comparison.is_measured:
-        found.append(f"Latencies are predicted from the table of operators, and not measured on `{device}`.")
+        caveats.append(f"Latencies are predicted from the table of operators, and not measured on `{device}`.")
     elif not speedup.is_beyond_error(1.0) and comparison.is_whole(comparison.featured):
-        found.append(f"`{comparison.featured}` has the architecture of your network, and takes as long.")
+        caveats.append(f"`{comparison.featured}` has the architecture of your network, and takes as long.")
     elif not speedup.is_beyond_error(1.0):
-        found.append(
+        caveats.append(
             f"The measurements are too noisy to tell whether the SubNet is faster or slower: {speedup.value:.2f} "
             f"±{speedup.error:.2f} times as fast. Measure again on a quiet device."
         )
     elif speedup.error > DOUBTFUL * speedup.value:
-        found.append(
+        caveats.append(
             f"The measurements are noisy: {speedup.value:.1f} ±{speedup.error:.1f} times as fast. Measure again on a "
             "quiet device."
         )
     if comparison.accuracy_column != "accuracy_measured":
-        found.append(f"The {score.mean} is predicted, and not measured on the test set.")
+        caveats.append(f"The {score.mean} is predicted, and not measured on the test set.")
     elif not score.compares and (coarse := _coarse(comparison)):
-        found.append(coarse)
+        caveats.append(coarse)
     if score.meaning:
-        found.append(score.meaning)
-    return [*found, *(_same(comparison, names, score) for names in comparison.repeated)]
+        caveats.append(score.meaning)
+    return [*caveats, *(_same(comparison, names, score) for names in comparison.repeated)]
 
 
 def _same(comparison: Comparison, names: tuple[str, ...], score: Score) -> str:

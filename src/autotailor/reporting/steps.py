@@ -33,8 +33,8 @@ class Cell(NamedTuple):
 
     def value(self, tables: Tables) -> Any:
         """What stands there; None where the table lacks the column."""
-        found = tables.needed(self.source)
-        value: Any = found.loc[self.row, self.column] if self.column in found else None
+        table = tables.needed(self.source)
+        value: Any = table.loc[self.row, self.column] if self.column in table else None
         return value.item() if hasattr(value, "item") else value
 
 
@@ -138,8 +138,8 @@ def steps(tables: Tables, name: str) -> tuple[Step, ...]:
     """
     summary = tables.needed("summary")
     if name == ORIGINAL or name not in summary.index:
-        known = ", ".join(str(each) for each in summary.index if each != ORIGINAL)
-        raise ReportError(f"{name}: the run has no export of this name; known are {known}")
+        names = ", ".join(str(each) for each in summary.index if each != ORIGINAL)
+        raise ReportError(f"{name}: the run has no export of this name; known are {names}")
     of = _Export(tables, name, str(summary.loc[name, "subnet"]))
     return tuple(
         Step(step.title, step.said, tuple(fact for fact in step.facts if fact.is_known(tables))) for step in of.steps()
@@ -168,8 +168,8 @@ class _Export:
 
     def _of_budget(self, table: str) -> pd.DataFrame | None:
         """The rows of this budget by the id of the SubNet; None where there are none, as for the largest SubNet."""
-        found = self.tables.table(table)
-        rows = None if found is None else found[found["budget"] == self.name].set_index("subnet")
+        frame = self.tables.table(table)
+        rows = None if frame is None else frame[frame["budget"] == self.name].set_index("subnet")
         return None if rows is None or rows.empty else rows
 
     def _front(self) -> Step:

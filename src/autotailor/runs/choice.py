@@ -15,7 +15,7 @@ from autotailor.finetuning.polishing.files import INHERITED, POLISHED
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.measurement import confirmation
-from autotailor.measurement.effort import ConfirmEffort
+from autotailor.measurement.config import ConfirmEffort
 from autotailor.profiling import DeviceConfig
 from autotailor.profiling.networks.validation import validation_subnets
 from autotailor.runs.tables import RunTables
@@ -97,8 +97,8 @@ def choose(
     budget = {run.cost.name: limit, **beside.named} if beside else alone
     choice = search.choose(run.objectives, run.pareto, [budget], measure, settings, run.forecast, run.further)
     table = choice.table.assign(budget=EXPORT)
-    asked = Asked(EXPORT, limit, run.forecast_after_sessions.judging(shares=share is not None), beside)
-    contest = _contest(run, table, [*choice.subnets.values()], asked)
+    target = Asked(EXPORT, limit, run.forecast_after_sessions.judging(shares=share is not None), beside)
+    contest = _contest(run, table, [*choice.subnets.values()], target)
     candidates = search.Candidates({EXPORT: limit}, {EXPORT: contest}, measured)
     contest, best, confirmed = _confirmed(run, candidates, measure, work, beside, share, device)
     accuracies = {subnet.id: measured[subnet.id].accuracy for subnet in contest}
@@ -116,7 +116,7 @@ def choose(
         """As in the race: of weights of one's own as measured, of the SuperNet's with luck taken out."""
         return expected[each.exported.subnet.id] if each.polished is None else each.polished
 
-    return max([winner, *_earlier(run, asked, winner)], key=standing)
+    return max([winner, *_earlier(run, target, winner)], key=standing)
 
 
 def _confirmed(
@@ -133,7 +133,7 @@ def _confirmed(
         contest = list(candidates.contests[EXPORT])
         return contest, max(contest, key=lambda subnet: candidates.accuracies[subnet.id].posterior), None
     effort = ConfirmEffort.from_section(run.configuration["confirm"])
-    found = confirmation.confirm(
+    result = confirmation.confirm(
         run.objectives,
         run.pareto,
         candidates,
@@ -147,9 +147,9 @@ def _confirmed(
         {} if share is None else {EXPORT: share},
         confirmation.BOLDER,
     )
-    rows = found.table[found.table["met"] | found.table["chosen"]]
+    rows = result.table[result.table["met"] | result.table["chosen"]]
     contest = _rising(run, [SubNet.from_json(run.net.space, text) for text in rows["assignment"]])
-    return contest, found.subnets[EXPORT], found.table
+    return contest, result.subnets[EXPORT], result.table
 
 
 def accuracies_of(
@@ -166,12 +166,12 @@ def accuracies_of(
     return sensitivity.measure_accuracies(net, data, subnets, config, journal, model)
 
 
-def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], asked: Asked) -> list[SubNet]:
+def _contest(run: RunTables, table: pd.DataFrame, chosen: Sequence[SubNet], target: Asked) -> list[SubNet]:
     """New candidates and SubNets that the run has tried that meet the budget, and the chosen one; cheapest first."""
     new = [SubNet.from_json(run.net.space, text) for text in table["assignment"]]
     old = [subnet for contest in run.tried.contests.values() for subnet in contest]
-    found = [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, asked)]
-    return _rising(run, found)
+    contest = [subnet for subnet in dict.fromkeys([*new, *old]) if subnet in chosen or _holds(run, subnet, target)]
+    return _rising(run, contest)
 
 
 def _rising(run: RunTables, subnets: Sequence[SubNet]) -> list[SubNet]:
@@ -183,15 +183,15 @@ def _predicted(run: RunTables, subnet: SubNet) -> float:
     return float(run.objectives.cost.predict(subnet.to_array())[0])
 
 
-def _holds(run: RunTables, subnet: SubNet, asked: Asked) -> bool:
+def _holds(run: RunTables, subnet: SubNet, target: Asked) -> bool:
     """Whether a SubNet meets the budget, by what is predicted and what the run has measured."""
-    return asked.is_met(subnet, _predicted(run, subnet), run.timings.get(subnet.id, ()))
+    return target.is_met(subnet, _predicted(run, subnet), run.timings.get(subnet.id, ()))
 
 
-def exported(run: RunTables, found: polishing.Polished) -> polishing.Exported:
+def exported(run: RunTables, polished: polishing.Polished) -> polishing.Exported:
     """A SubNet with the weights that a race gave it."""
-    graph = None if found.weights is None else run.net.slice(found.subnet).with_weights(found.weights)
-    return polishing.Exported(found.subnet, graph)
+    graph = None if polished.weights is None else run.net.slice(polished.subnet).with_weights(polished.weights)
+    return polishing.Exported(polished.subnet, graph)
 
 
 def joint_training(run: RunTables) -> FinetuneConfig | None:
@@ -200,7 +200,7 @@ def joint_training(run: RunTables) -> FinetuneConfig | None:
     return config_before_race({**sections["polish"], "processes": 1, "nodes": 1}, sections["finetune"])
 
 
-def _earlier(run: RunTables, asked: Asked, winner: Chosen) -> list[Chosen]:
+def _earlier(run: RunTables, target: Asked, winner: Chosen) -> list[Chosen]:
     """The polished exports of the run that meet the budget."""
     files = run.folder.file("polish.json"), run.folder.file("polished.pt")
     accuracies: Mapping[str, Mapping[str, float]] = read_json(files[0])["accuracy_validation"]
@@ -214,7 +214,7 @@ def _earlier(run: RunTables, asked: Asked, winner: Chosen) -> list[Chosen]:
             winner.confirmed,
         )
         for name, each in polishing.read_exported(*files, run.net).items()
-        if each.graph is not None and _holds(run, each.subnet, asked)
+        if each.graph is not None and _holds(run, each.subnet, target)
     ]
 
 
@@ -229,11 +229,11 @@ def take(run: RunTables, subnet: SubNet, data: DataSplits, work: Path, *, polish
         polish: whether the SubNet is trained with weights of its own, where the run's configuration has rounds and the
             run has not exported the SubNet; the weights of an export of the run are taken as they are.
     """
-    found = [each for each in _of_run(run) if each.exported.subnet == subnet]
+    exports = [each for each in _of_run(run) if each.exported.subnet == subnet]
     if not polish:
-        found = [each for each in found if each.exported.graph is None]
-    if found:
-        return max(found, key=lambda each: each.accuracy)
+        exports = [each for each in exports if each.exported.graph is None]
+    if exports:
+        return max(exports, key=lambda each: each.accuracy)
     measured = accuracies_of(run, [subnet], data, work / "candidates.jsonl")
     inherited = {id_: each.accuracy for id_, each in measured.items()}
     race = polishing.PolishConfig.from_section(run.configuration["polish"]).alone

@@ -19,7 +19,7 @@ from autotailor.data import DataSplits
 from autotailor.export.files import ONNX
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.measurement import inheritance, summary
-from autotailor.measurement.effort import Effort
+from autotailor.measurement.config import Effort
 from autotailor.profiling import DeviceConfig
 from autotailor.reporting import write_card
 from autotailor.runs.choice import EXPORT, Chosen, choose, take
@@ -129,12 +129,12 @@ def export_budget(
     limit, beside = _limits(run, budget)
     share = next(iter(budget_shares([budget], run.cost.name).values()), None)
 
-    def found(splits: DataSplits, work: Path, device: DeviceConfig | None) -> Chosen:
+    def chosen(splits: DataSplits, work: Path, device: DeviceConfig | None) -> Chosen:
         return choose(run, limit, splits, work, polish=polish, beside=beside, share=share, device=device)
 
-    asked = {run.cost.budget: limit, "polish": polish, **beside.named}
+    question = {run.cost.budget: limit, "polish": polish, **beside.named}
     limits = Asked(limit, beside, share, _words(run, budget))
-    return _export(run, found, folder, asked, limits, measure=measure, access=access)
+    return _export(run, chosen, folder, question, limits, measure=measure, access=access)
 
 
 def _words(run: RunTables, budget: Budget) -> str:
@@ -161,18 +161,18 @@ def export_subnet(
 ) -> ExportAnswer:
     """See ``Run.export_subnet``."""
 
-    def found(splits: DataSplits, work: Path, _: DeviceConfig | None) -> Chosen:
+    def chosen(splits: DataSplits, work: Path, _: DeviceConfig | None) -> Chosen:
         return take(run, subnet, splits, work, polish=polish)
 
-    asked = {"subnet": subnet.id, "polish": polish}
-    return _export(run, found, folder, asked, Asked(), measure=measure, access=access)
+    question = {"subnet": subnet.id, "polish": polish}
+    return _export(run, chosen, folder, question, Asked(), measure=measure, access=access)
 
 
 def _export(
     run: RunTables,
     find: Callable[[DataSplits, Path, DeviceConfig | None], Chosen],
     folder: str | Path,
-    asked: Mapping[str, Any],
+    further: Mapping[str, Any],
     limits: Asked,
     *,
     measure: bool,
@@ -184,7 +184,7 @@ def _export(
         run: the finished run.
         find: from the run's data, a folder for progress and the device, None where nothing is measured, to the SubNet.
         folder: of the export; new or empty.
-        asked: what the SubNet depends on, as plain values; the same question goes on where it was interrupted.
+        further: what the SubNet depends on, as plain values; the same question goes on where it was interrupted.
         limits: the budget, and the limits beside it.
         measure: whether the SubNet is measured on the device.
         access: how the device is reached.
@@ -192,7 +192,7 @@ def _export(
     begun = time.monotonic()
     measure = measure and run.cost.is_measured and not run.configuration["profile"]["lut"]
     device = device_of(run, access)
-    question = {"run": run.folder.provenance.key, "measure": measure, **asked}
+    question = {"run": run.folder.provenance.key, "measure": measure, **further}
     with destination(folder, question) as place, surroundings(run):
         if measure and device is not None:
             check_reachable(run, device)
@@ -324,9 +324,9 @@ def _answer(
 ) -> ExportAnswer:
     subnet = chosen.exported.subnet
     rows = {str(row["name"]): measured({str(k): v for k, v in row.items()}) for row in table.to_dict("records")}
-    found, limit = rows[EXPORT], limits.now(rows[summary.ORIGINAL].get(run.cost.name))
+    reached, limit = rows[EXPORT], limits.now(rows[summary.ORIGINAL].get(run.cost.name))
     predicted = {name: metric.estimate(subnet) for name, metric in run.metrics.items()}
-    spent = (found if run.cost.is_measured else predicted).get(run.cost.name)
+    spent = (reached if run.cost.is_measured else predicted).get(run.cost.name)
     return ExportAnswer(
         place.folder,
         subnet,
@@ -337,7 +337,7 @@ def _answer(
         limits.words,
         {"inherited": chosen.inherited, "polished": chosen.polished},
         predicted,
-        found,
+        reached,
         None if spent is None or limit is None else limits.is_met(subnet, spent.value, limit),
         seconds,
     )

@@ -119,11 +119,11 @@ def _is_measured(folder: Path) -> bool:
 def _configuration(path: Path) -> dict[str, Any]:
     """The content of ``configuration.json``; raises RunError where the file is cut or changed."""
     try:
-        found = dict(json.loads(path.read_text(encoding="utf-8")))
-        cost_of_device(found["device"])
+        configuration = dict(json.loads(path.read_text(encoding="utf-8")))
+        cost_of_device(configuration["device"])
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path}: is cut or changed, and holds no configuration; {_finish(path.parent)}") from error
-    return found
+    return configuration
 
 
 def _place(folder: Path, name: str) -> Path:
@@ -132,8 +132,8 @@ def _place(folder: Path, name: str) -> Path:
 
 def _unfinished(path: str | Path, folder: Path, missing: list[str], *, is_empty: bool) -> str:
     """The message where artifacts are missing; ``is_empty``: all of them."""
-    below = (found.parent for at in ("*", "*/*", "results/*/*") for found in folder.glob(f"{at}/{CONFIGURATION}"))
-    if inside := sorted(str(found.relative_to(folder)) for found in below):
+    below = (file.parent for at in ("*", "*/*", "results/*/*") for file in folder.glob(f"{at}/{CONFIGURATION}"))
+    if inside := sorted(str(folder_.relative_to(folder)) for folder_ in below):
         return f"{path}: this folder holds the runs {', '.join(inside)}; name one, such as {Path(path) / inside[0]}"
     if is_empty:
         return f"{path}: this is not the folder of a run; name the folder of a finished run, results/MODEL/DEVICE"

@@ -39,7 +39,7 @@ def accuracy_of(accuracy: Accuracy, score: Score) -> KnownMetric:
 
 
 def known_metrics(
-    net: SuperNet, accuracy: KnownMetric, found: Predictions, lut: LUT | None, device: DeviceConfig | None
+    net: SuperNet, accuracy: KnownMetric, predictions: Predictions, lut: LUT | None, device: DeviceConfig | None
 ) -> dict[str, KnownMetric]:
     """The metrics of a run, by name.
 
@@ -48,15 +48,15 @@ def known_metrics(
     Args:
         net: the run's SuperNet.
         accuracy: see ``accuracy_of``.
-        found: all predictions of the run.
+        predictions: all predictions of the run.
         lut: latencies of the operators on the device; None without a device.
         device: of the run; None without a device.
     """
     metrics = [accuracy]
-    if found.latency is not None and lut is not None and device is not None:
+    if predictions.latency is not None and lut is not None and device is not None:
         errors = net.latency_error(lut.standard_errors(), fusion_rules(device))
-        metrics.append(KnownMetric("latency", "ms", found.latency, errors, LATENCY))
-    for name, metric in found.metrics.items():
+        metrics.append(KnownMetric("latency", "ms", predictions.latency, errors, LATENCY))
+    for name, metric in predictions.metrics.items():
         unit = "millions" if METRICS[name].unit == "M" else METRICS[name].unit
         metrics.append(KnownMetric(name, unit, metric, None, METRICS[name].source))
     return {metric.name: metric for metric in metrics}

@@ -80,14 +80,14 @@ class Prediction:
 
 def measured(row: Mapping[str, Any]) -> dict[str, Estimate]:
     """The measurements in one row of ``summary.csv``; what nothing could measure is left out."""
-    found = {}
+    estimates = {}
     for name, (column, error_column, unit, what) in MEASURED.items():
         if column not in row:
             continue
         value, error = float(row[column]), float(row[error_column]) if error_column else np.nan
         if np.isfinite(value):
-            found[name] = Estimate(value, unit, error if np.isfinite(error) else None, f"summary.csv: {what}")
-    return found
+            estimates[name] = Estimate(value, unit, error if np.isfinite(error) else None, f"summary.csv: {what}")
+    return estimates
 
 
 def latency_agreement(validation: pd.DataFrame) -> Agreement | None:

@@ -60,17 +60,17 @@ class Run(RunTables):
         if name == "latency" and (missed := self._latency_agreement()) is not None:
             error = math.hypot(predicted.standard_error or 0.0, predicted.value * missed.root_mean_square_error)
             return replace(predicted, standard_error=error, source=f"{predicted.source}; ± with {missed.source}")
-        found = self.evaluated.get(subnet) if name == "accuracy" else None
-        if found is None:
+        own = self.evaluated.get(subnet) if name == "accuracy" else None
+        if own is None:
             return predicted
-        return replace(found, source=f"{found.source}; the prediction was {predicted.value:.1f} {predicted.unit}")
+        return replace(own, source=f"{own.source}; the prediction was {predicted.value:.1f} {predicted.unit}")
 
     def agreements(self) -> tuple[Agreement, ...]:
         """How well the run's predictions have agreed with measurements of whole SubNets."""
-        found = [accuracy_agreement(pd.read_csv(self.folder.file("accuracy_validation.csv")))]
+        agreements = [accuracy_agreement(pd.read_csv(self.folder.file("accuracy_validation.csv")))]
         if self.device is not None:
-            found.insert(0, self._latency_agreement())
-        return tuple(agreement for agreement in found if agreement is not None)
+            agreements.insert(0, self._latency_agreement())
+        return tuple(agreement for agreement in agreements if agreement is not None)
 
     def _latency_agreement(self) -> Agreement | None:
         """Predicted and measured latencies of whole SubNets; None where none were measured."""

@@ -71,9 +71,9 @@ class Subnets:
     def _of_tables(self, which: str, names: tuple[str, ...]) -> SubNet:
         for table in TABLES:
             rows = pd.read_csv(self._folder.file(table), dtype={"subnet": str, "assignment": str})
-            found = rows.loc[rows["subnet"] == which, "assignment"]
-            if len(found):
-                return SubNet.from_json(self._space, found.iloc[0])
+            assignments = rows.loc[rows["subnet"] == which, "assignment"]
+            if len(assignments):
+                return SubNet.from_json(self._space, assignments.iloc[0])
         raise RunError(
             f"SubNet {which!r}: the run {self._folder.path} has no SubNet and there is no file of this name; known "
             f"are {', '.join(names)}, the ids in {', '.join(TABLES)}, and files such as exports/largest/subnet.json"

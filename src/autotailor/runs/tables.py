@@ -101,10 +101,10 @@ class RunTables:
     @cached_property
     def objectives(self) -> Objectives:
         """What the run's search has maximised and minimised."""
-        found = self.predictions
+        predicted = self.predictions
         cost = self.metrics[self.cost.name].metric
         assert isinstance(cost, Metric)
-        return Objectives(found.accuracy, cost, (self.net.macs(), self.net.parameters()))
+        return Objectives(predicted.accuracy, cost, (self.net.macs(), self.net.parameters()))
 
     @cached_property
     def further(self) -> Further:
@@ -122,17 +122,17 @@ class RunTables:
         if self.lut is None or self.device is None:
             return AS_PREDICTED
         config = SearchConfig.from_section(self.configuration["search"])
-        known = self.metrics["latency"]
-        assert isinstance(known.metric, Metric)
-        return read_forecast(self.folder.file("validation.csv"), config, known.error, known.metric)
+        latency = self.metrics["latency"]
+        assert isinstance(latency.metric, Metric)
+        return read_forecast(self.folder.file("validation.csv"), config, latency.error, latency.metric)
 
     @cached_property
     def forecast_after_sessions(self) -> LatencyForecast:
         """The same, with what the run's later sessions say of how sessions differ."""
-        found = self.forecast
+        forecast = self.forecast
         for session in self._sessions:
-            found = found.after_session(session)
-        return found
+            forecast = forecast.after_session(session)
+        return forecast
 
     @cached_property
     def timings(self) -> Mapping[str, Sequence[Timed]]:
@@ -156,21 +156,21 @@ class RunTables:
     @cached_property
     def evaluated(self) -> Mapping[SubNet, Estimate]:
         """Accuracies that the run has evaluated on the validation set: single modifications, and candidates."""
-        found = read_json(self.folder.file("sensitivity.json"))
-        base, level, error = largest(self.net.space), float(found["accuracy"]), float(found["standard_error"])
-        known = {base: Estimate(level, "%", error, f"sensitivity.json: {EVALUATED}")}
+        content = read_json(self.folder.file("sensitivity.json"))
+        base, level, error = largest(self.net.space), float(content["accuracy"]), float(content["standard_error"])
+        evaluated = {base: Estimate(level, "%", error, f"sensitivity.json: {EVALUATED}")}
         for row in pd.read_csv(self.folder.file("sensitivity.csv")).to_dict("records"):
             variable, drop = self.net.space[row["variable"]], float(row["accuracy_drop"])
             choice = variable.read(row["choice"])
             assert choice is not None
             own = math.hypot(error, float(row["standard_error"]))
             subnet = base.transform(Modification(variable.name, choice))
-            known.setdefault(subnet, Estimate(level - drop, "%", own, f"sensitivity.csv: {EVALUATED}"))
+            evaluated.setdefault(subnet, Estimate(level - drop, "%", own, f"sensitivity.csv: {EVALUATED}"))
         tried = {subnet.id: subnet for contest in self.tried.contests.values() for subnet in contest}
         for id_, subnet in tried.items():
             each = self.tried.accuracies[id_]
-            known[subnet] = Estimate(each.accuracy, "%", each.standard_error, f"candidates.csv: {EVALUATED}")
-        return known
+            evaluated[subnet] = Estimate(each.accuracy, "%", each.standard_error, f"candidates.csv: {EVALUATED}")
+        return evaluated
 
     @property
     def model(self) -> prediction.AccuracyModel | None:

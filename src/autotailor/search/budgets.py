@@ -67,8 +67,8 @@ def budget_shares(budgets: Budgets, cost: str) -> dict[str, float]:
     """
     each = [] if isinstance(budgets, int) else budgets
     alone = (budget.get(cost) if isinstance(budget, Mapping) and len(budget) == 1 else budget for budget in each)
-    found = (re.fullmatch(_SHARE, budget) if isinstance(budget, str) else None for budget in alone)
-    named = zip(budget_names(budgets), found, strict=False)
+    matches = (re.fullmatch(_SHARE, budget) if isinstance(budget, str) else None for budget in alone)
+    named = zip(budget_names(budgets), matches, strict=False)
     return {name: float(share[1]) / 100 for name, share in named if share}
 
 

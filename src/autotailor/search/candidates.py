@@ -82,14 +82,14 @@ def trivial(space: Space) -> list[SubNet]:
     Of the latter there is one for each step: all variables of ``NARROWED`` stand so many choices below the original.
     """
     whole = largest(space)
-    found = [whole]
+    subnets = [whole]
     if RESOLUTION in space.positions:
-        found += [whole.transform(Modification(RESOLUTION, choice)) for choice in space[RESOLUTION].choices]
+        subnets += [whole.transform(Modification(RESOLUTION, choice)) for choice in space[RESOLUTION].choices]
     channels = [variable for variable in space if variable.kind in NARROWED and variable.is_ordered]
     for step in range(1, 1 + max((each.default - each.least for each in channels), default=0)):
         rungs = {each.name: each.choices[max(each.least, each.default - step)] for each in channels}
-        found.append(SubNet.from_assignment(space, {**whole.assignment, **rungs}))
-    return list(dict.fromkeys(found))
+        subnets.append(SubNet.from_assignment(space, {**whole.assignment, **rungs}))
+    return list(dict.fromkeys(subnets))
 
 
 def without_alternatives(objectives: Objectives, config: SearchConfig) -> Front | None:
@@ -130,13 +130,13 @@ def undominated(cost: Metric, subnets: Sequence[SubNet], accuracy: npt.ArrayLike
 
 def _different(ranked: IntArray, chosen: Sequence[IntArray], count: int) -> list[IntArray]:
     """At most ``count`` rows, the first ones first, that differ from ``chosen`` and from each other, see ``APART``."""
-    found: list[IntArray] = []
+    rows: list[IntArray] = []
     differing = np.min([(ranked != other).mean(axis=1) for other in chosen], axis=0)
     for apart in APART:
-        while len(found) < count and (places := np.flatnonzero((differing > 0) & (differing >= apart))).size:
-            found.append(ranked[places[0]])
-            differing = np.minimum(differing, (ranked != found[-1]).mean(axis=1))
-    return found
+        while len(rows) < count and (places := np.flatnonzero((differing > 0) & (differing >= apart))).size:
+            rows.append(ranked[places[0]])
+            differing = np.minimum(differing, (ranked != rows[-1]).mean(axis=1))
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,29 +157,29 @@ class Asked:
     limits: Limits = NONE
     best: SubNet | None = None
 
-    def is_met(self, subnet: SubNet, predicted: float, found: Iterable[Timing] = ()) -> bool:
+    def is_met(self, subnet: SubNet, predicted: float, timings: Iterable[Timing] = ()) -> bool:
         """Whether a SubNet meets the budget with the forecast's confidence, and keeps the limits.
 
         Args:
             subnet: the SubNet.
             predicted: its predicted cost.
-            found: what sessions have measured of it.
+            timings: what sessions have measured of it.
         """
         if not self.limits.allow(subnet):
             return False
-        return self.forecast.is_met(self.forecast.after(subnet, predicted, found), self.budget)
+        return self.forecast.is_met(self.forecast.after(subnet, predicted, timings), self.budget)
 
 
-def surest(front: Front, limit: float, asked: Asked) -> SubNet | None:
+def surest(front: Front, limit: float, target: Asked) -> SubNet | None:
     """The most accurate SubNet of a front at a predicted cost of at most ``limit`` that meets a budget; None: none."""
     for row in range(int(np.searchsorted(front.cost, limit, side="right")) - 1, -1, -1):
         subnet = SubNet.from_array(front.space, front.indices[row])
-        if asked.is_met(subnet, float(front.cost[row])):
+        if target.is_met(subnet, float(front.cost[row])):
             return subnet
     return None
 
 
-def safe_candidates(objectives: Objectives, front: Front, asked: Asked, count: int, seed: int) -> list[SubNet]:
+def safe_candidates(objectives: Objectives, front: Front, target: Asked, count: int, seed: int) -> list[SubNet]:
     """Candidates that meet a budget with the forecast's confidence when they are measured.
 
     Of the candidates within the predicted cost that meets the budget, those whose own standard errors in the LUT are
@@ -190,7 +190,7 @@ def safe_candidates(objectives: Objectives, front: Front, asked: Asked, count: i
     Args:
         objectives: predicted accuracy and cost.
         front: of the search.
-        asked: what the budget asks.
+        target: what the budget asks.
         count: see ``candidates``.
         seed: see ``candidates``.
 
@@ -201,21 +201,21 @@ def safe_candidates(objectives: Objectives, front: Front, asked: Asked, count: i
     def predicted(subnet: SubNet) -> float:
         return float(objectives.cost.predict(subnet.to_array())[0])
 
-    limit = predicted_limit(front, asked.budget, asked.name, asked.forecast)
-    drawn = candidates(objectives, front, limit, count, seed, asked.limits, asked.best)
-    if found := [subnet for subnet in drawn if asked.is_met(subnet, predicted(subnet))]:
-        return found
-    if sure := surest(front, limit, asked):
+    limit = predicted_limit(front, target.budget, target.name, target.forecast)
+    drawn = candidates(objectives, front, limit, count, seed, target.limits, target.best)
+    if safe := [subnet for subnet in drawn if target.is_met(subnet, predicted(subnet))]:
+        return safe
+    if sure := surest(front, limit, target):
         return [sure]
-    cheapest = asked.best or SubNet.from_array(front.space, front.indices[0])
+    cheapest = target.best or SubNet.from_array(front.space, front.indices[0])
     log.warning(
         "%s: no SubNet is sure to meet %.4g %s; the smallest cost meets it with a probability of %.1f %%, and %.4g %% "
         "are asked for (search.confidence): raise the budget, or ask for less",
-        asked.name,
-        asked.budget,
+        target.name,
+        target.budget,
         objectives.kind.unit,
-        asked.forecast.of(cheapest, predicted(cheapest)).percent(asked.budget),
-        100 * asked.forecast.confidence,
+        target.forecast.of(cheapest, predicted(cheapest)).percent(target.budget),
+        100 * target.forecast.confidence,
     )
     return [cheapest]
 

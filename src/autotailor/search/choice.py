@@ -102,14 +102,14 @@ def choose(
     Raises:
         SearchError: a budget is invalid, or no SubNet costs so little.
     """
-    asked = _asked(objectives, front, budgets, config, forecast, further)
-    found = {each.name: safe_candidates(objectives, front, each, config.candidates, config.seed) for each in asked}
-    for name, subnet in _unaltered(objectives, front, asked, config).items():
-        found[name] = list(dict.fromkeys([*found[name], subnet]))
-    known = dict.fromkeys([*trivial(objectives.space), *evaluated])
-    searched = dict.fromkeys(subnet for subnets in found.values() for subnet in subnets)
-    cost = {s: float(objectives.cost.predict(s.to_array())[0]) for s in [*searched, *known]}
-    also = {each.name: [subnet for subnet in known if each.is_met(subnet, cost[subnet])] for each in asked}
+    targets = _asked(objectives, front, budgets, config, forecast, further)
+    safe = {each.name: safe_candidates(objectives, front, each, config.candidates, config.seed) for each in targets}
+    for name, subnet in _unaltered(objectives, front, targets, config).items():
+        safe[name] = list(dict.fromkeys([*safe[name], subnet]))
+    before = dict.fromkeys([*trivial(objectives.space), *evaluated])
+    searched = dict.fromkeys(subnet for subnets in safe.values() for subnet in subnets)
+    cost = {s: float(objectives.cost.predict(s.to_array())[0]) for s in [*searched, *before]}
+    also = {each.name: [subnet for subnet in before if each.is_met(subnet, cost[subnet])] for each in targets}
     everyone = list(dict.fromkeys([*searched, *(subnet for subnets in also.values() for subnet in subnets)]))
     accuracies = measure(everyone)
 
@@ -120,26 +120,28 @@ def choose(
         return sorted(subnets, key=standing, reverse=True)
 
     def best(each: Asked) -> SubNet:
-        within = [subnet for subnet in everyone if each.is_met(subnet, cost[subnet])] or found[each.name]
+        within = [subnet for subnet in everyone if each.is_met(subnet, cost[subnet])] or safe[each.name]
         return max(within, key=standing)
 
-    chosen = {each.name: best(each) for each in asked}
+    chosen = {each.name: best(each) for each in targets}
     listed = {
         name: list(dict.fromkeys([*subnets, *ranked(also[name])[: config.candidates], chosen[name]]))
-        for name, subnets in found.items()
+        for name, subnets in safe.items()
     }
     shares = budget_shares(budgets, objectives.kind.name) if forecast.shares is not None else {}
-    table = _table(objectives, asked, shares, listed, cost, forecast, accuracies, chosen)
-    return Choice(chosen, with_limits(table, {each.name: each.limits for each in asked}, objectives.space))
+    table = _table(objectives, targets, shares, listed, cost, forecast, accuracies, chosen)
+    return Choice(chosen, with_limits(table, {each.name: each.limits for each in targets}, objectives.space))
 
 
-def _unaltered(objectives: Objectives, front: Front, asked: Sequence[Asked], config: SearchConfig) -> dict[str, SubNet]:
+def _unaltered(
+    objectives: Objectives, front: Front, targets: Sequence[Asked], config: SearchConfig
+) -> dict[str, SubNet]:
     """The best SubNet of each budget without alternatives of blocks, where the space has such."""
     given = without_alternatives(objectives, config)
     if given is None:
         return {}
-    limits = {each.name: predicted_limit(front, each.budget, each.name, each.forecast) for each in asked}
-    return {each.name: subnet for each in asked if (subnet := surest(given, limits[each.name], each))}
+    limits = {each.name: predicted_limit(front, each.budget, each.name, each.forecast) for each in targets}
+    return {each.name: subnet for each in targets if (subnet := surest(given, limits[each.name], each))}
 
 
 def _asked(
@@ -199,8 +201,8 @@ def read_candidates(path: Path, space: Space) -> Candidates:
         limits = dict(zip(table["budget"], table[kind.budget].astype(float), strict=True))
         named = set(table.loc[table["chosen"].astype(bool), ["budget", "subnet"]].itertuples(index=False, name=None))
         kept = keeping(table)
-        known = zip(*(table[name].astype(float) for name in ACCURACIES), strict=True)
-        accuracies = {id_: Measured(*values) for id_, values in zip(table["subnet"], known, strict=True)}
+        values = zip(*(table[name].astype(float) for name in ACCURACIES), strict=True)
+        accuracies = {id_: Measured(*values) for id_, values in zip(table["subnet"], values, strict=True)}
     except (OSError, ValueError, KeyError, AttributeError, AutoTailorError) as error:
         raise SearchError(f"{path} is no table of candidates of this space ({error}); run the rule search") from error
     contests = {
@@ -212,14 +214,14 @@ def read_candidates(path: Path, space: Space) -> Candidates:
 
 def _within(table: pd.DataFrame, kind: Cost) -> dict[str, set[str]]:
     """Name of each budget to the ids of the SubNets that are expected to meet it; none where they were measured."""
-    found: dict[str, set[str]] = {}
+    within: dict[str, set[str]] = {}
     for name, rows in table.groupby("budget", sort=False):
         first = rows.iloc[0]
         is_share = BUDGET_SHARE in table and not math.isnan(float(first[BUDGET_SHARE]))
         limit, upper = (first[BUDGET_SHARE], UPPER_SHARE) if is_share else (first[kind.budget], kind.upper)
         is_met = table[upper].astype(float) <= float(limit) * (1 + ROUNDING)
-        found[str(name)] = set() if "met" in table else set(table.loc[is_met, "subnet"])
-    return found
+        within[str(name)] = set() if "met" in table else set(table.loc[is_met, "subnet"])
+    return within
 
 
 def upper_of(forecast: LatencyForecast, subnet: SubNet, predicted: float) -> tuple[float, float]:
@@ -232,7 +234,7 @@ def upper_of(forecast: LatencyForecast, subnet: SubNet, predicted: float) -> tup
 
 def _table(
     objectives: Objectives,
-    asked: Sequence[Asked],
+    targets: Sequence[Asked],
     shares: Mapping[str, float],
     listed: Mapping[str, Sequence[SubNet]],
     cost: Mapping[SubNet, float],
@@ -256,7 +258,7 @@ def _table(
             subnet == chosen[each.name],
             subnet.to_json(),
         )
-        for each in asked
+        for each in targets
         for subnet in listed[each.name]
     ]
     return pd.DataFrame(rows, columns=list(columns(objectives.kind)))

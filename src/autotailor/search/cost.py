@@ -77,7 +77,7 @@ class Counting(Section, of="device", error=SearchError):
     """
 
     name: str
-    cost: Annotated[str, OneOf(known=lambda: [cost.name for cost in costs().values() if not cost.is_measured])]
+    cost: Annotated[str, OneOf(listed=lambda: [cost.name for cost in costs().values() if not cost.is_measured])]
 
 
 LATENCY: Cost = Cost("latency", "latency", "ms", "latency_ms_predicted", "ms")
@@ -86,8 +86,8 @@ LATENCY: Cost = Cost("latency", "latency", "ms", "latency_ms_predicted", "ms")
 def costs() -> dict[str, Cost]:
     """Everything that a search can minimise, by name: latency, and the metrics that the graph alone says."""
     counted = sorted((spec for spec in METRICS.values() if not spec.on_device), key=lambda spec: spec.name)
-    found = (Cost(spec.name, spec.title, spec.unit, spec.column, spec.column, spec.count) for spec in counted)
-    return {cost.name: cost for cost in (LATENCY, *found)}
+    others = (Cost(spec.name, spec.title, spec.unit, spec.column, spec.column, spec.count) for spec in counted)
+    return {cost.name: cost for cost in (LATENCY, *others)}
 
 
 def cost_of_device(section: Mapping[str, Any]) -> Cost:

@@ -115,8 +115,8 @@ class Front:
         rows = non_dominated(cost, accuracy)
         kept = indices[rows]
         further = {f"{m.name}_{m.unit.lower()}": m.predict(kept) for m in objectives.further}
-        found = (found_by,) * len(rows)
-        return cls(objectives.space, kept, accuracy[rows], cost[rows], further, found, objectives.kind)
+        finders = (found_by,) * len(rows)
+        return cls(objectives.space, kept, accuracy[rows], cost[rows], further, finders, objectives.kind)
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -183,9 +183,9 @@ class Front:
         import pandas as pd
 
         table = pd.read_csv(path, dtype={"subnet": str})
-        known = ("subnet", "accuracy_predicted", kind.column, "found_by", "assignment")
+        own = ("subnet", "accuracy_predicted", kind.column, "found_by", "assignment")
         indices = np.stack([SubNet.from_json(space, text).to_array() for text in table["assignment"]])
-        further = {c: table[c].to_numpy(dtype=np.float64) for c in table.columns if c not in known}
+        further = {c: table[c].to_numpy(dtype=np.float64) for c in table.columns if c not in own}
         return cls(
             space,
             indices,

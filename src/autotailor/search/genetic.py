@@ -105,12 +105,12 @@ def initial_population(objectives: Objectives, config: SearchConfig, rng: np.ran
     ends = stack([smallest(space)])
     if config.beam_width:
         half = config.population // 2
-        found = np.concatenate([ends, beam_search(objectives, config.beam_width), descents(objectives, half)])
-        ends = best_at_budgets(objectives, found, half)
-    wanted = min(config.population, space.num_distinct)
+        seeds = np.concatenate([ends, beam_search(objectives, config.beam_width), descents(objectives, half)])
+        ends = best_at_budgets(objectives, seeds, half)
+    size = min(config.population, space.num_distinct)
     rows = {row.tobytes(): row for row in ends}
     for _ in range(20 * config.population):
-        if len(rows) >= wanted:
+        if len(rows) >= size:
             break
         row = sample(space, rng).to_array()
         rows.setdefault(row.tobytes(), row)
@@ -244,17 +244,17 @@ def descents(objectives: Objectives, count: int) -> IntArray:
     """
     space = objectives.space
     weights = _weights(objectives, count)
-    found = np.repeat(largest(space).to_array()[None], count, axis=0)
+    rows = np.repeat(largest(space).to_array()[None], count, axis=0)
     for _ in range(ROUNDS):
-        before = found
+        before = rows
         for column, variable in enumerate(space):
             if len(variable.choices) > 1:
-                found = _with_best_choice(objectives, weights, found, column)
-        values = _values(objectives, found)
-        found = found[np.argmin(weights @ values.T, axis=1)]
-        if np.array_equal(found, before):
+                rows = _with_best_choice(objectives, weights, rows, column)
+        values = _values(objectives, rows)
+        rows = rows[np.argmin(weights @ values.T, axis=1)]
+        if np.array_equal(rows, before):
             break
-    return distinct(found)
+    return distinct(rows)
 
 
 def _weights(objectives: Objectives, count: int) -> FloatArray:
@@ -270,12 +270,12 @@ def _values(objectives: Objectives, indices: IntArray) -> FloatArray:
     return np.stack([objectives.cost.linear(indices), -objectives.accuracy.linear(indices)], axis=1)
 
 
-def _with_best_choice(objectives: Objectives, weights: FloatArray, found: IntArray, column: int) -> IntArray:
+def _with_best_choice(objectives: Objectives, weights: FloatArray, rows: IntArray, column: int) -> IntArray:
     """SubNets ``[count, variables]`` whose variable ``column`` has the choice with the least weighted sum."""
     choices = len(objectives.space.variables[column].choices)
-    offered = np.repeat(found, choices, axis=0)
-    offered[:, column] = np.tile(np.arange(choices), len(found))
+    offered = np.repeat(rows, choices, axis=0)
+    offered[:, column] = np.tile(np.arange(choices), len(rows))
     offered = canonical(objectives.space, offered)
-    values = _values(objectives, offered).reshape(len(found), choices, 2)
+    values = _values(objectives, offered).reshape(len(rows), choices, 2)
     best = np.argmin(np.einsum("kco,ko->kc", values, weights), axis=1)
-    return np.asarray(offered[np.arange(len(found)) * choices + best])
+    return np.asarray(offered[np.arange(len(rows)) * choices + best])

@@ -25,7 +25,7 @@ Predicted = Union["Metric", "PeakMemory"]
 Further = Mapping[str, Predicted]
 """The metrics that budgets can limit beside the cost, by name."""
 Known = Callable[[str], Mapping[str, float]]
-"""A column of the LUT to its values by operator, such as ``LUT.known``."""
+"""A column of the LUT to its values by operator, such as ``LUT.column``."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Sources:
     Attributes:
         net: the SuperNet.
         fusion: of the device's runtime; None without a device.
-        known: columns of the LUT; None without a device.
+        columns: columns of the LUT; None without a device.
         width: bytes of a number of an activation on the device.
     """
 
     net: SuperNet
     fusion: FusionRules | None = None
-    known: Known | None = None
+    columns: Known | None = None
     width: int = 4
 
     @property
@@ -52,7 +52,7 @@ class Sources:
 
     def column(self, name: str) -> Mapping[str, float]:
         """A column of the LUT; empty without a device."""
-        return {} if self.known is None else self.known(name)
+        return {} if self.columns is None else self.columns(name)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class MetricSpec:
 
     def of(self, sources: Sources) -> Predicted | None:
         """The metric of a SuperNet; None where it cannot be predicted."""
-        if self.on_device and (sources.fusion is None or sources.known is None):
+        if self.on_device and (sources.fusion is None or sources.columns is None):
             return None
         ids = {operator.id for operator in sources.net.operators(fusion=sources.rules)} if self.needs else set()
         return None if any(not ids <= set(sources.column(name)) for name in self.needs) else self.make(sources)
@@ -104,14 +104,6 @@ def _energy(sources: Sources) -> Predicted:
 def _peak_memory(sources: Sources) -> Predicted:
     resident, workspace = sources.column("resident_weight_mb"), sources.column("workspace_mb")
     return sources.net.peak_memory(sources.rules, resident=resident, workspace=workspace, width=sources.width)
-
-
-def _parameters(sources: Sources) -> Metric:
-    return sources.net.parameters()
-
-
-def _macs(sources: Sources) -> Metric:
-    return sources.net.macs()
 
 
 METRICS: dict[str, MetricSpec] = {}
@@ -142,21 +134,21 @@ PEAK_MEMORY = register(
         digits=".1f",
     )
 )
-register(MetricSpec("parameters", "parameters", "M", "parameters_m", _parameters, "the graph"))
-register(MetricSpec("macs", "MACs", "M", "macs_m", _macs, "the graph", digits=".2f"))
+register(MetricSpec("parameters", "parameters", "M", "parameters_m", lambda own: own.net.parameters(), "the graph"))
+register(MetricSpec("macs", "MACs", "M", "macs_m", lambda own: own.net.macs(), "the graph", digits=".2f"))
 
 
 def all_metrics(sources: Sources, names: Container[str] = METRICS) -> Further:
     """Every metric of these names that can be predicted, by name."""
-    found = {name: spec.of(sources) for name, spec in METRICS.items() if name in names}
-    return {name: metric for name, metric in found.items() if metric is not None}
+    made = {name: spec.of(sources) for name, spec in METRICS.items() if name in names}
+    return {name: metric for name, metric in made.items() if metric is not None}
 
 
 def further_metrics(
-    net: SuperNet, budgets: Budgets, fusion: FusionRules | None = None, known: Known | None = None, width: int = 4
+    net: SuperNet, budgets: Budgets, fusion: FusionRules | None = None, columns: Known | None = None, width: int = 4
 ) -> Further:
     """What the budgets name, as far as it can be predicted; the arguments are those of ``Sources``."""
-    return all_metrics(Sources(net, fusion, known, width), named_in(budgets))
+    return all_metrics(Sources(net, fusion, columns, width), named_in(budgets))
 
 
 def named_in(budgets: Budgets) -> set[str]:

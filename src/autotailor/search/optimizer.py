@@ -190,9 +190,9 @@ def never_faster(cost: Metric) -> dict[Modification, float]:
     """
     base = largest(cost.space)
     named = [Modification(v.name, c) for v in cost.space if not v.is_ordered for c in v.choices]
-    found = dict(zip(named, cost.predict(stack([base, *map(base.transform, named)]))[1:].tolist(), strict=True))
+    costs = dict(zip(named, cost.predict(stack([base, *map(base.transform, named)]))[1:].tolist(), strict=True))
     whole = cost.predict(base.to_array())[0]
-    return {each: value for each, value in found.items() if value >= whole and base.transform(each) != base}
+    return {each: value for each, value in costs.items() if value >= whole and base.transform(each) != base}
 
 
 def without(cost: Metric, left_out: Collection[Modification]) -> Metric:

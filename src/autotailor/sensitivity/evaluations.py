@@ -40,9 +40,9 @@ def designed(
         without: SubNets that must not be chosen, because predictions are judged by them.
     """
     space = outcomes.space
-    known = [largest(space), *outcomes.subnets]
-    offered = offer(space, count, {*known, *without}, np.random.default_rng([seed, DESIGN]))
-    return d_optimal(groups(space, outcomes.observations.drops(), cost), cost, known, offered, count)
+    evaluated = [largest(space), *outcomes.subnets]
+    offered = offer(space, count, {*evaluated, *without}, np.random.default_rng([seed, DESIGN]))
+    return d_optimal(groups(space, outcomes.observations.drops(), cost), cost, evaluated, offered, count)
 
 
 def evaluate_designed(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal: Path) -> Outcomes:
@@ -57,8 +57,8 @@ def evaluate_designed(net: SuperNet, data: DataSplits, config: SensitivityConfig
     images = learnt_from(data, config)
     title = learning(data, images)
     alone = singles(net.space)
-    found = evaluate(net, data, images, alone, config, journal, title)
-    outcomes = Outcomes.of(net.space, alone, found, images.groups, of(images).chance(images.labels))
+    evaluations = evaluate(net, data, images, alone, config, journal, title)
+    outcomes = Outcomes.of(net.space, alone, evaluations, images.groups, of(images).chance(images.labels))
     judges = validation_subnets(net, config)
     more = designed(outcomes, net.macs(), config.evaluations, config.seed, without=judges)
     return outcomes.with_more(more, evaluate(net, data, images, more, config, journal, title))

@@ -75,10 +75,10 @@ def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal:
         (v.name, choice): base.transform(Modification(v.name, choice)) for v in net.space for choice in v.choices
     }
     images = learnt_from(data, config)
-    found = evaluate(net, data, images, [base, *singles.values()], config, journal, learning(data, images))
-    groups, values = images.groups, found[base.id].values
+    outcomes = evaluate(net, data, images, [base, *singles.values()], config, journal, learning(data, images))
+    groups, values = images.groups, outcomes[base.id].values
     rows = [
-        (variable, choice, *accuracy_drop(values, found[subnet.id].values, groups))
+        (variable, choice, *accuracy_drop(values, outcomes[subnet.id].values, groups))
         for (variable, choice), subnet in singles.items()
     ]
     frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"choice": object})
@@ -137,14 +137,14 @@ def predicted_accuracy(space: Space, rows: pd.DataFrame, baseline: float, standa
 
 def _drop(drops: dict[tuple[str, str], float], variable: Variable, index: int) -> float:
     """Removes one drop from the table and returns it; 0 for the unmodified choice."""
-    found = drops.pop((variable.name, shown(variable.choices[index])), None)
+    drop = drops.pop((variable.name, shown(variable.choices[index])), None)
     if index == variable.default:
         return 0.0
-    if found is None:
+    if drop is None:
         raise SensitivityError(
             f"sensitivity of {variable.name} = {variable.choices[index]} is missing; run the sensitivity rule again"
         )
-    return found
+    return drop
 
 
 def measure_accuracies(
@@ -154,7 +154,7 @@ def measure_accuracies(
     config: SensitivityConfig,
     journal: Path,
     model: AccuracyModel | None = None,
-    known: Outcomes | None = None,
+    past: Outcomes | None = None,
 ) -> dict[str, Measured]:
     """Accuracy of whole SubNets on the validation set by SubNet id.
 
@@ -169,23 +169,23 @@ def measure_accuracies(
         journal: see ``evaluate``.
         model: what earlier evaluations have taught, perhaps on a part of the images; without it, the posterior is the
             measurement.
-        known: earlier evaluations on all images of the validation set, from which the model has learnt; they are not
+        past: earlier evaluations on all images of the validation set, from which the model has learnt; they are not
             evaluated again.
     """
     images, base = data.validation, largest(net.space)
-    found = dict({} if known is None else known.found)
+    evaluations = dict({} if past is None else past.by_id)
     reference = [] if model is None else [base]
-    fresh = [subnet for subnet in dict.fromkeys([*reference, *subnets]) if subnet.id not in found]
+    fresh = [subnet for subnet in dict.fromkeys([*reference, *subnets]) if subnet.id not in evaluations]
     if fresh:
-        found |= evaluate(net, data, images, fresh, config, journal, "candidates")
-    measured = {s.id: Measured.alone(*accuracy(found[s.id].values, images.groups)) for s in subnets}
-    earlier = () if known is None else known.subnets
+        evaluations |= evaluate(net, data, images, fresh, config, journal, "candidates")
+    measured = {s.id: Measured.alone(*accuracy(evaluations[s.id].values, images.groups)) for s in subnets}
+    earlier = () if past is None else past.subnets
     others = [subnet for subnet in dict.fromkeys([*earlier, *subnets]) if subnet != base]
     if model is None or not others:
         return measured
     if later := [subnet for subnet in fresh if subnet != base]:
-        model = model.updated(Outcomes.of(net.space, later, found, images.groups))
-    posteriors = _posteriors(model, Outcomes.of(net.space, others, found, images.groups))
+        model = model.updated(Outcomes.of(net.space, later, evaluations, images.groups))
+    posteriors = _posteriors(model, Outcomes.of(net.space, others, evaluations, images.groups))
     return {
         id_: replace(each, posterior=posteriors[id_][0], posterior_error=posteriors[id_][1])
         if id_ in posteriors
@@ -201,10 +201,10 @@ def _posteriors(model: AccuracyModel, outcomes: Outcomes) -> dict[str, tuple[flo
     measured, errors = 100.0 * values.mean(axis=1), paired_errors(values, outcomes.groups)
     believed = np.concatenate([measured[:1], model.predict(rows)])
     posterior = uncontradicted(believed, measured, errors, reference=0)[1:]
-    known = model.standard_errors(rows, same_images=True)
-    error = np.where(posterior == believed[1:], known, np.maximum(known, errors[1:, 0]))
-    found = zip(posterior.tolist(), error.tolist(), strict=True)
-    return {subnet.id: each for subnet, each in zip(outcomes.subnets, found, strict=True)}
+    errors_ = model.standard_errors(rows, same_images=True)
+    error = np.where(posterior == believed[1:], errors_, np.maximum(errors_, errors[1:, 0]))
+    pairs = zip(posterior.tolist(), error.tolist(), strict=True)
+    return {subnet.id: each for subnet, each in zip(outcomes.subnets, pairs, strict=True)}
 
 
 def evaluate(
@@ -230,8 +230,8 @@ def evaluate(
     Returns:
         Id of each SubNet to its values and losses, image by image.
     """
-    wanted = {subnet.id: subnet for subnet in subnets}
-    if any(subnet.space != net.space for subnet in wanted.values()):
+    by_id = {subnet.id: subnet for subnet in subnets}
+    if any(subnet.space != net.space for subnet in by_id.values()):
         raise SensitivityError(f"{title}: a SubNet does not belong to the space of {net.name}; sample it from this net")
     device = resolve(config.accelerator)
     module = net.module().eval().to(device)
@@ -241,14 +241,14 @@ def evaluate(
         module.state_dict(),
     )
     journal = Journal(Path(path), identity)
-    missing = [subnet for id_, subnet in wanted.items() if journal.get(id_) is None]
+    missing = [subnet for id_, subnet in by_id.items() if journal.get(id_) is None]
     with deterministic(config.threads, device):
         calibrator = _calibrator(data, config.calibration)
         evaluator = Evaluator(module, calibrator, images, config.workers, config.batch_size, config.memory_mb)
         for subnet, outcome in track(evaluator.all(missing), description=title, total=len(missing)):
             journal.add(subnet.id, outcome)
-    found = {id_: journal.get(id_) for id_ in wanted}
-    return {id_: outcome for id_, outcome in found.items() if outcome is not None}
+    outcomes = {id_: journal.get(id_) for id_ in by_id}
+    return {id_: outcome for id_, outcome in outcomes.items() if outcome is not None}
 
 
 @lru_cache(maxsize=1)

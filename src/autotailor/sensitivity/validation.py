@@ -58,18 +58,18 @@ def validate_accuracy(
     if not subnets:
         raise SensitivityError("validate_accuracy needs at least one SubNet")
     base = net.largest()
-    found = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{score_of(data).mean} validation")
-    groups, values = data.test.groups, found[base.id].values
+    evaluations = evaluate(net, data, data.test, [base, *subnets], config, journal, f"{score_of(data).mean} validation")
+    groups, values = data.test.groups, evaluations[base.id].values
     predicted, errors = _predicted(net, predictor, subnets, values)
-    own = _own_errors(net, subnets, found, groups)
+    own = _own_errors(net, subnets, evaluations, groups)
     rows = [
         (
             subnet.id,
             subnet.to_json(),
             float(value),
             float(error),
-            accuracy(found[subnet.id].values, groups)[0],
-            accuracy_drop(values, found[subnet.id].values, groups)[1],
+            accuracy(evaluations[subnet.id].values, groups)[0],
+            accuracy_drop(values, evaluations[subnet.id].values, groups)[1],
             own.get(subnet, 0.0),
         )
         for subnet, value, error in zip(subnets, predicted, errors, strict=True)
@@ -84,17 +84,17 @@ def _predicted(
     rows = stack(subnets)
     if isinstance(predictor, AccuracyModel):
         return predictor.metric(reference).predict(rows), predictor.metric_errors(rows, known_level=True)
-    found = predicted_accuracy(net.space, predictor.rows, 100.0 * float(reference.mean()), 0.0)
-    assert found.error is not None
-    return found.metric.predict(rows), found.error.predict(rows)
+    prediction = predicted_accuracy(net.space, predictor.rows, 100.0 * float(reference.mean()), 0.0)
+    assert prediction.error is not None
+    return prediction.metric.predict(rows), prediction.error.predict(rows)
 
 
 def _own_errors(
-    net: SuperNet, subnets: Sequence[SubNet], found: Mapping[str, Outcome], groups: npt.NDArray[np.int64]
+    net: SuperNet, subnets: Sequence[SubNet], evaluations: Mapping[str, Outcome], groups: npt.NDArray[np.int64]
 ) -> dict[SubNet, float]:
     """Standard error of each measurement beside the shift of all, points; not of the largest one."""
     if not set(subnets) - {net.largest()}:
         return {}
-    outcomes = Outcomes.of(net.space, subnets, found, groups)
+    outcomes = Outcomes.of(net.space, subnets, evaluations, groups)
     errors = points_of_log_odds(100.0 * outcomes.values.mean(axis=1)) * np.sqrt(outcomes.beside_shift)
     return dict(zip(outcomes.subnets, errors.tolist(), strict=True))

@@ -22,8 +22,8 @@ def log_dataset(client: MlflowClient, run_id: str, used: Dataset) -> None:
     description = str(public({"data": used.description})["data"])
     digest = hashlib.sha256(f"{used.split} {used.description}".encode()).hexdigest()[:DIGITS]
     inputs = client.get_run(run_id).inputs
-    known = inputs.dataset_inputs if inputs else []
-    if any((each.dataset.name, each.dataset.digest) == (used.name, digest) for each in known):
+    logged = inputs.dataset_inputs if inputs else []
+    if any((each.dataset.name, each.dataset.digest) == (used.name, digest) for each in logged):
         return
     source = {"tags": {"mlflow.source.name": "autotailor.data.load", "data": description[:MAX_SOURCE]}}
     entity = DatasetEntity(

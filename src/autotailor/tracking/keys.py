@@ -33,6 +33,6 @@ def legal(key: str) -> str:
     return name
 
 
-def _coded(found: re.Match[str]) -> str:
+def _coded(match: re.Match[str]) -> str:
     """The code of one refused character."""
-    return f"_x{ord(found.group()):04X}_"
+    return f"_x{ord(match.group()):04X}_"

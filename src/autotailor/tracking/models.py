@@ -76,22 +76,22 @@ def publish(client: MlflowClient, owner: Owner, exported: ExportedModel, time: i
     tags = _tags(owner, exported) | {KEY: key, DIGEST: digest}
     name = _register(client, owner.run, exported.name)
     versions = _versions(client, name)
-    found = next((each for each in versions if each.tags.get(KEY) == key), None)
-    if found is None and versions and versions[0].tags.get(DIGEST) == digest:
-        found = versions[0]
-    model = client.get_logged_model(_model_id(found)) if found else _kept(client, owner, exported, tags)
+    version = next((each for each in versions if each.tags.get(KEY) == key), None)
+    if version is None and versions and versions[0].tags.get(DIGEST) == digest:
+        version = versions[0]
+    model = client.get_logged_model(_model_id(version)) if version else _kept(client, owner, exported, tags)
     _link(client, owner, model, exported, time)
-    if found is None:
+    if version is None:
         source = f"models:/{model.model_id}"
-        found = client.create_model_version(
+        version = client.create_model_version(
             name, source, owner.run_id, tags=tags, await_creation_for=0, model_id=model.model_id
         )
     else:
         for tag, value in tags.items():
-            if found.tags.get(tag) != value:
-                client.set_model_version_tag(name, found.version, tag, value)
+            if version.tags.get(tag) != value:
+                client.set_model_version_tag(name, version.version, tag, value)
     _choose(client, name)
-    return f"models:/{name}/{found.version}"
+    return f"models:/{name}/{version.version}"
 
 
 def registered_name(run: RunKey, export: str) -> str:
@@ -129,8 +129,8 @@ def _choose(client: MlflowClient, name: str) -> None:
 
 def _versions(client: MlflowClient, name: str) -> list[ModelVersion]:
     """All versions of a registered model, the newest first."""
-    found = list(client.search_model_versions(f"name = '{name}'", max_results=10_000))
-    return sorted(found, key=lambda version: int(version.version), reverse=True)
+    versions = list(client.search_model_versions(f"name = '{name}'", max_results=10_000))
+    return sorted(versions, key=lambda version: int(version.version), reverse=True)
 
 
 def _register(client: MlflowClient, run: RunKey, export: str) -> str:
@@ -156,19 +156,19 @@ def _is_ours(client: MlflowClient, name: str, tags: Mapping[str, str]) -> bool:
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
-        known = client.get_registered_model(name).tags
-        return all(known.get(key, value) == value for key, value in tags.items())
+        registered = client.get_registered_model(name).tags
+        return all(registered.get(key, value) == value for key, value in tags.items())
     return True
 
 
 def _tags(owner: Owner, exported: ExportedModel) -> dict[str, str]:
     """What a version is found and compared by: what was measured, and what has a limit; the model has the rest."""
     run = owner.run
-    known = {"model": run.model, "device": run.device, "export": exported.name, "config_hash": run.config_hash}
+    identity = {"model": run.model, "device": run.device, "export": exported.name, "config_hash": run.config_hash}
     told = {key: value for key, value in exported.metrics.items() if key.endswith(MEASURED) or key in exported.limits}
     values = {legal(key): repr(float(value)) for key, value in told.items()}
     commit = {"git_commit": run.commit} if run.commit else {}
-    return {**known, **commit, **exported.tags, **values, LIMITS: json.dumps(dict(exported.limits), sort_keys=True)}
+    return {**identity, **commit, **exported.tags, **values, LIMITS: json.dumps(dict(exported.limits), sort_keys=True)}
 
 
 def _model_id(version: ModelVersion) -> str:
@@ -178,10 +178,10 @@ def _model_id(version: ModelVersion) -> str:
 def _kept(client: MlflowClient, owner: Owner, exported: ExportedModel, tags: dict[str, str]) -> LoggedModel:
     """The model with its files; one that a killed publisher has begun is completed."""
     condition = f"tags.`{KEY}` = '{tags[KEY]}'"
-    known = client.search_logged_models([owner.experiment], condition, max_results=1)
+    models = client.search_logged_models([owner.experiment], condition, max_results=1)
     model = (
-        known[0]
-        if known
+        models[0]
+        if models
         else client.create_logged_model(owner.experiment, exported.name, owner.run_id, tags, model_type="onnx")
     )
     if model.status == LoggedModelStatus.READY:

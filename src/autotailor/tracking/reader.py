@@ -175,9 +175,9 @@ class Reader:
         if not (line.onnx.is_file() and line.example.is_file()):
             print(f"{line.name} of {journal} is not registered, because its files are gone", flush=True)
             return
-        found = models.Owner(self._store.experiment(owner.run.model), owner.run_id, owner.run, journal)
+        publisher = models.Owner(self._store.experiment(owner.run.model), owner.run_id, owner.run, journal)
         with self._store.lock:
-            models.publish(self._store.client, found, line, time)
+            models.publish(self._store.client, publisher, line, time)
 
     def _is_silent(self, error: Exception) -> bool:
         """Whether a server has not answered."""

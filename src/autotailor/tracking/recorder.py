@@ -119,18 +119,18 @@ def follow(owner: int, database: Path, folder: Path) -> None:
     reader = Reader(store, folder / JOURNALS)
     if where.is_local:
         reader.read()
-    ready, asked = folder / f"ready-{owner}", folder / f"stop-{owner}"
+    ready, ending = folder / f"ready-{owner}", folder / f"stop-{owner}"
     _note(ready, reader)
     os.nice(NICENESS)
     try:
-        while alive(owner) and not asked.exists():
+        while alive(owner) and not ending.exists():
             _read(reader, ready)
             time.sleep(_pause(reader))
         deadline = time.monotonic() + LAST_SECONDS
         while not _read(reader, ready) and time.monotonic() < deadline:
             time.sleep(_pause(reader))
     finally:
-        asked.unlink(missing_ok=True)
+        ending.unlink(missing_ok=True)
         ready.unlink(missing_ok=True)
 
 

@@ -108,14 +108,14 @@ class Store:
     def experiment(self, model: str) -> str:
         """Identifier of the model's experiment, which is created if missing, and restored if deleted."""
         with self.lock:
-            found: Experiment | None = self.client.get_experiment_by_name(model)
-            if found is None:
+            experiment: Experiment | None = self.client.get_experiment_by_name(model)
+            if experiment is None:
                 return self._create_experiment(model)
-            if found.lifecycle_stage == "deleted":
-                self.client.restore_experiment(found.experiment_id)
-            if KIND not in found.tags:
-                self.client.set_experiment_tag(found.experiment_id, KIND, MODEL_TRAINING)
-            return str(found.experiment_id)
+            if experiment.lifecycle_stage == "deleted":
+                self.client.restore_experiment(experiment.experiment_id)
+            if KIND not in experiment.tags:
+                self.client.set_experiment_tag(experiment.experiment_id, KIND, MODEL_TRAINING)
+            return str(experiment.experiment_id)
 
     def _create_experiment(self, model: str) -> str:
         """A new experiment, or the one that another machine has created in this moment."""
@@ -124,10 +124,10 @@ class Store:
         try:
             return str(self.client.create_experiment(model, artifact_location=location, tags=tags))
         except MlflowException as error:
-            found: Experiment | None = self.client.get_experiment_by_name(model)
-            if error.error_code != "RESOURCE_ALREADY_EXISTS" or found is None:
+            experiment: Experiment | None = self.client.get_experiment_by_name(model)
+            if error.error_code != "RESOURCE_ALREADY_EXISTS" or experiment is None:
                 raise
-            return str(found.experiment_id)
+            return str(experiment.experiment_id)
 
     def parent(self, run: RunKey) -> str:
         """Identifier of the parent run of (model, device, configuration), which is created if missing."""
@@ -136,13 +136,13 @@ class Store:
         if not self.is_local:
             key[ORIGIN] = self._origin()
         with self.lock:
-            found = self._find(experiment, key)
-            if found is None:
+            run_id = self._find(experiment, key)
+            if run_id is None:
                 name = f"{run.device} ({run.config_hash})"  # the experiment has the name of the model
                 tags = {**key, "model": run.model, **_source("workflow", run.commit)}
-                found = str(self.client.create_run(experiment, run_name=name, tags=tags).info.run_id)
-        self._log_params(found, run.params)  # a repetition after a crash changes nothing
-        return found
+                run_id = str(self.client.create_run(experiment, run_name=name, tags=tags).info.run_id)
+        self._log_params(run_id, run.params)  # a repetition after a crash changes nothing
+        return run_id
 
     def begin(self, parent: str, commit: str) -> None:
         """Marks a parent run as running, and with the commit that it runs."""
@@ -155,18 +155,18 @@ class Store:
         parent = self.parent(run)
         experiment = self.experiment(run.model)
         with self.lock:
-            found = self._find(experiment, {JOURNAL: journal})
-            if found is None:
-                found = self._create_child(experiment, parent, run, start, journal)
-        self._log_params(found, start["params"])  # a repetition after a crash changes nothing
-        return found, parent
+            run_id = self._find(experiment, {JOURNAL: journal})
+            if run_id is None:
+                run_id = self._create_child(experiment, parent, run, start, journal)
+        self._log_params(run_id, start["params"])  # a repetition after a crash changes nothing
+        return run_id, parent
 
     def _create_child(self, experiment: str, parent: str, run: RunKey, start: Mapping[str, Any], journal: str) -> str:
         """A new run, marked with its parent and its journal."""
         told = {legal(key): str(value)[:MAX_TAG] for key, value in public(start["tags"]).items() if key}
         rule = start["tags"].get("rule", "rule")
-        known = {"model": run.model, "device": run.device, **_source(rule, start["tags"].get("git_commit", ""))}
-        tags = {**known, **told, PARENT: parent, JOURNAL: journal, "autotailor.kind": "child"}
+        named = {"model": run.model, "device": run.device, **_source(rule, start["tags"].get("git_commit", ""))}
+        tags = {**named, **told, PARENT: parent, JOURNAL: journal, "autotailor.kind": "child"}
         created = self.client.create_run(experiment, start_time=start["time"], run_name=rule, tags=tags)
         return str(created.info.run_id)
 
@@ -196,8 +196,8 @@ class Store:
         """
         condition = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items() if "'" not in value)
         runs = self.client.search_runs([experiment], condition)
-        found = (run.info.run_id for run in runs if tags.items() <= run.data.tags.items())
-        return next(map(str, found), None)
+        ids = (run.info.run_id for run in runs if tags.items() <= run.data.tags.items())
+        return next(map(str, ids), None)
 
     def _log_params(self, run_id: str, params: Mapping[str, Any]) -> None:
         """Writes the parameters of a run, without private ones."""

@@ -62,23 +62,23 @@ class _Machine:
 
     def metrics(self) -> dict[str, float]:
         """The share of the processors since the last call, and what memory, disk, network and GPUs say now."""
-        found = _processors() | _memory() | _disk()
-        found |= {key: now - self._network.get(key, 0.0) for key, now in _transferred().items()}
+        values = _processors() | _memory() | _disk()
+        values |= {key: now - self._network.get(key, 0.0) for key, now in _transferred().items()}
         for number, gpu in enumerate(self._gpus):
-            found |= {f"gpu_{number}_{key}": value for key, value in gpu.metrics().items()}
-        return {f"system/{key}": round(float(value), 1) for key, value in found.items()}
+            values |= {f"gpu_{number}_{key}": value for key, value in gpu.metrics().items()}
+        return {f"system/{key}": round(float(value), 1) for key, value in values.items()}
 
 
 def _readable(read: Callable[[], dict[str, float]]) -> Callable[[], dict[str, float]]:
     """Wraps a reader of the machine's state: returns {} where it may not be read, as on phones and in containers."""
 
     @wraps(read)
-    def found() -> dict[str, float]:
+    def wrapped() -> dict[str, float]:
         with suppress(OSError, psutil.Error):
             return read()
         return {}
 
-    return found
+    return wrapped
 
 
 @_readable
@@ -121,15 +121,15 @@ class _Gpu:
 
     def metrics(self) -> dict[str, float]:
         """Memory and utilization; what the GPU does not tell is left out."""
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         with suppress(Exception):  # the library's errors have no common base that could be named without it
             memory = self._library.nvmlDeviceGetMemoryInfo(self._handle)  # type: ignore[attr-defined]
-            found["memory_usage_megabytes"] = memory.used / MEGABYTE
-            found["memory_usage_percentage"] = 100 * memory.used / memory.total
+            values["memory_usage_megabytes"] = memory.used / MEGABYTE
+            values["memory_usage_percentage"] = 100 * memory.used / memory.total
         with suppress(Exception):
             rates = self._library.nvmlDeviceGetUtilizationRates(self._handle)  # type: ignore[attr-defined]
-            found["utilization_percentage"] = rates.gpu
-        return found
+            values["utilization_percentage"] = rates.gpu
+        return values
 
 
 def _gpus() -> list[_Gpu]:

@@ -12,7 +12,7 @@ import pytest
 
 from autotailor.data import EvaluationSet
 from autotailor.measurement import summary
-from autotailor.measurement.effort import Effort
+from autotailor.measurement.config import Effort
 from autotailor.profiling import DeviceConfig, ProfilingError
 from autotailor.profiling.networks.timing import Measurement
 

@@ -85,7 +85,7 @@ def test_where_the_largest_subnet_guesses_itself_log_odds_are_plain(world) -> No
     outcomes, _ = ruined(world, 200, 6.0)
     random = np.random.default_rng(1)
     guess = Outcome(random.random(200) < 0.1, outcomes.reference.losses)
-    found = {**outcomes.found, world.net.largest().id: guess}
+    found = {**outcomes.by_id, world.net.largest().id: guess}
     after = Outcomes.of(world.net.space, outcomes.subnets, found, outcomes.groups, 1 / CLASSES)
     assert after.floor == 0.0
     assert not after.is_guess.any()

@@ -82,9 +82,9 @@ def test_a_metric_that_nothing_measures_is_left_out_with_a_reason(run: Run) -> N
 def test_limits_of_a_budget_are_those_that_the_rule_search_predicts(run: Run) -> None:
     budgets = [{"latency": "50%", "peak_memory": 1, "parameters": 1}, {"latency": 1, "macs": 1, "energy": 1}]
     energies = {operator.id: 0.1 for operator in run.net.operators(fusion=fusion_rules(run.device))}
-    known = {name: run.lut.known(name) for name in ("resident_weight_mb", "workspace_mb")}
+    known = {name: run.lut.column(name) for name in ("resident_weight_mb", "workspace_mb")}
     assert set(further_metrics(run.net, budgets)) == {"parameters", "macs"}
-    assert set(further_metrics(run.net, 3, fusion_rules(run.device), run.lut.known)) == set()
+    assert set(further_metrics(run.net, 3, fusion_rules(run.device), run.lut.column)) == set()
     found = further_metrics(run.net, budgets, fusion_rules(run.device), (known | {"energy_mj": {}}).get)
     assert set(found) == set(run.further) == {"peak_memory", "parameters", "macs"}
     rows = stack([run.subnets.find(name) for name in ("budget_01", "largest")])

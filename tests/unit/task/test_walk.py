@@ -26,7 +26,7 @@ from autotailor.__main__ import main
 from autotailor.accuracy import calibrate
 from autotailor.finetuning.polishing import Exported
 from autotailor.measurement import summary
-from autotailor.measurement.effort import Effort
+from autotailor.measurement.config import Effort
 from autotailor.measurement.inheritance import inheritance
 from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.profiling import DeviceConfig, open_runtime

@@ -88,11 +88,11 @@ class _Planner:
         self._tables: dict[tuple[int, int], Table] = {}
 
     def visits(self, tree: Branch) -> tuple[Visit, ...]:
-        found: list[Visit] = []
-        self._walk(tree, START, UNITS, Visit(START.position), found)
-        return tuple(found)
+        visits: list[Visit] = []
+        self._walk(tree, START, UNITS, Visit(START.position), visits)
+        return tuple(visits)
 
-    def _walk(self, branch: Branch, kept: Cut, left: int, visit: Visit, found: list[Visit]) -> None:
+    def _walk(self, branch: Branch, kept: Cut, left: int, visit: Visit, visits: list[Visit]) -> None:
         """Appends the visits of a branch's leaves; ``visit`` is the one that arrives.
 
         Args:
@@ -100,16 +100,16 @@ class _Planner:
             kept: the last cut whose tensors are kept meanwhile.
             left: units of memory.
             visit: that arrives at the branch.
-            found: visits so far.
+            visits: visits so far.
         """
         if not branch.children:
             visit.subnets = branch.subnets
-            found.append(visit)
+            visits.append(visit)
             return
         option = min(self._options(branch, kept), key=lambda each: float(each.repeated[left]))
         if option.cut is None:
             for number, child in enumerate(branch.children):
-                self._walk(child, kept, left, visit if number == 0 else Visit(kept.position), found)
+                self._walk(child, kept, left, visit if number == 0 else Visit(kept.position), visits)
             return
         cut, without = option.cut, option.without(left)
         inside = [number for number in range(len(branch.children)) if number not in without]
@@ -120,7 +120,7 @@ class _Planner:
             if number == inside[0]:
                 visit.keeps.append(cut)
             held, rest = (cut, left - self._units(cut)) if number in inside else (kept, left)
-            self._walk(branch.children[number], held, rest, visit, found)
+            self._walk(branch.children[number], held, rest, visit, visits)
 
     def _table(self, branch: Branch, kept: Cut) -> Table:
         """The least repeated work behind a branch, for each number of units that are left: ``[UNITS + 1]``."""

@@ -51,11 +51,11 @@ class Tour:
                 self._module.use(prepared)
                 with self._module.collecting(collector=collector):
                     batch.logits(visit, prepared)
-        found: list[Statistics] = []
+        statistics: list[Statistics] = []
         for visit, prepared, collector in zip(self._visits, self._prepared, collectors, strict=True):
             before = [node.name for node in prepared.schedule.nodes[: visit.start] if node.kind == NORMALISATION]
-            found.append({**{name: found[-1][name] for name in before}, **collector.statistics()})
-        return found
+            statistics.append({**{name: statistics[-1][name] for name in before}, **collector.statistics()})
+        return statistics
 
     @torch.no_grad()
     def outcomes(self, batches: Iterable[Batch], statistics: Sequence[Statistics], task: Task) -> list[Outcome]:
@@ -66,14 +66,14 @@ class Tour:
             statistics: of each visit.
             task: of the images.
         """
-        found: list[list[Judgement]] = [[] for _ in self._visits]
+        judgements: list[list[Judgement]] = [[] for _ in self._visits]
         for images, targets in batches:
-            batch, known = _Batch(self._module, images), put(targets, device_of(self._module))
+            batch, placed = _Batch(self._module, images), put(targets, device_of(self._module))
             for number, (visit, prepared) in enumerate(zip(self._visits, self._prepared, strict=True)):
                 self._module.use(prepared).statistics = statistics[number]
                 outputs = task.read(batch.logits(visit, prepared), resolution_of(prepared.subnet) or images.shape[-1])
-                found[number].append(task.judge(outputs, known))
-        return [outcome(parts) for parts in found]
+                judgements[number].append(task.judge(outputs, placed))
+        return [outcome(parts) for parts in judgements]
 
 
 class _Batch:

@@ -89,10 +89,10 @@ def _step(steps: Steps, position: int) -> Hashable:
 
 def _cuts(steps: Sequence[Steps], start: int, end: int) -> tuple[Cut, ...]:
     """Cuts behind ``start`` up to ``end`` that no later cut replaces."""
-    found: list[Cut] = []
+    cuts: list[Cut] = []
     for position in range(end, start, -1):
         names = tuple(dict.fromkeys(name for each in steps for name in each.live[position]))
         cut = Cut(position, steps[0].work[position], sum(steps[0].sizes[name] for name in names), names)
-        if not found or cut.size < found[-1].size:
-            found.append(cut)
-    return tuple(reversed(found))
+        if not cuts or cut.size < cuts[-1].size:
+            cuts.append(cut)
+    return tuple(reversed(cuts))

@@ -241,8 +241,8 @@ def check_temperature(machine: Machine) -> Finding:
 
 
 def _span(values: list[float | None]) -> str:
-    known = [value for value in values if value]
-    if not known:
+    numbers = [value for value in values if value]
+    if not numbers:
         return "?"
-    low, high = min(known), max(known)
+    low, high = min(numbers), max(numbers)
     return f"{low:.0f}" if high - low < 1 else f"{low:.0f} to {high:.0f}"

@@ -62,12 +62,12 @@ def print_findings(device: str, findings: Iterable[Finding], console: Console | 
     """
     console = console or terminal()
     with console.status(f"examining {device}"):
-        found = list(findings)
+        listed = list(findings)
     table = Table(title=f"Device {device}", title_justify="left", box=None, padding=(0, 2, 0, 0))
     for heading in ("check", "verdict", "found", "remedy"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("check", "verdict"))
-    for finding in found:
+    for finding in listed:
         verdict = f"[{STYLES[finding.verdict]}]{finding.verdict.value}[/]"
         table.add_row(finding.check, verdict, escape(finding.detail), escape(finding.remedy))
     console.print(table)
-    return found
+    return listed

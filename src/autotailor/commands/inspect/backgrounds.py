@@ -82,7 +82,7 @@ def _judged(
     labels = np.concatenate([np.asarray(listing.labels, np.int64) for listing in own.layout.parts.values()])
     pictures = Pictures(Files(own.layout.files()), labels, np.arange(len(labels)))
     looked_at = positions[spread(len(positions), JUDGED)]
-    found = find_transparent(PictureSet(config, pictures.part(looked_at)), "white")
-    if found is None:
+    images = find_transparent(PictureSet(config, pictures.part(looked_at)), "white")
+    if images is None:
         return []
-    return [f"# {line}" for line in textwrap.wrap(judge(net.build(net.largest(), logits=True), found).sentence, 100)]
+    return [f"# {line}" for line in textwrap.wrap(judge(net.build(net.largest(), logits=True), images).sentence, 100)]

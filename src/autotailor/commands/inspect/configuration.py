@@ -97,13 +97,13 @@ def _origin(net: SuperNet, options: argparse.Namespace) -> str:
         "--std": options.std,
         "--task": options.task,
     }
-    asked = ["--random-weights"] if options.random_weights else []
+    arguments = ["--random-weights"] if options.random_weights else []
     for option, value in given.items():
         if value is not None:
-            asked += [option, *(str(each) for each in (value if isinstance(value, list) else [value]))]
-    command = shlex.join(["python", "-m", "autotailor", "inspect", options.source, *asked, "--yaml"])
-    found = f"{net.space.num_modifications} modifications, {net.space.num_distinct:.3g} SubNets"
-    return f"# From `{command}`: {found}.".replace("\n", "?")
+            arguments += [option, *(str(each) for each in (value if isinstance(value, list) else [value]))]
+    command = shlex.join(["python", "-m", "autotailor", "inspect", options.source, *arguments, "--yaml"])
+    size = f"{net.space.num_modifications} modifications, {net.space.num_distinct:.3g} SubNets"
+    return f"# From `{command}`: {size}.".replace("\n", "?")
 
 
 def _dump(section: dict[str, Any]) -> str:

@@ -198,12 +198,12 @@ def read_own_data(path: Path, task: str = "") -> OwnData:
         AgreementError: such data do not have what the task needs.
         DataError: the folder is missing, has no pictures, or has only one class; the file is no table of pictures.
     """
-    found = _read(path, task)
-    fits = {REGRESSION: found.table or not found.labels, EMBEDDING: found.kind == "folder"}
+    own = _read(path, task)
+    fits = {REGRESSION: own.table or not own.labels, EMBEDDING: own.kind == "folder"}
     if not fits.get(task, True):
-        wanted = "a .csv file with numbers, or arrays" if task == REGRESSION else "a folder with one folder per class"
-        raise AgreementError(f"--data {path} is read as data.kind {found.kind}, and --task {task} needs {wanted}")
-    return found
+        expected = "a .csv file with numbers, or arrays" if task == REGRESSION else "a folder with one folder per class"
+        raise AgreementError(f"--data {path} is read as data.kind {own.kind}, and --task {task} needs {expected}")
+    return own
 
 
 def _read(path: Path, task: str) -> OwnData:
@@ -316,14 +316,14 @@ def preprocessing(
         DataError: some pictures cannot be used.
     """
     scaled = Preprocessing((0.0, 0.0, 0.0), (BYTE, BYTE, BYTE), "none: the network takes bytes, and scales them itself")
-    known = scaled if is_bytes else timm_preprocessing(source)
+    own_preprocessing = scaled if is_bytes else timm_preprocessing(source)
     is_given = mean is not None and std is not None
-    measured = own.statistics(resolution, "sizes" if is_given or known else "mean and deviation")
+    measured = own.statistics(resolution, "sizes" if is_given or own_preprocessing else "mean and deviation")
     if mean is not None and std is not None:
-        crop, how = (known.crop, known.interpolation) if known else (None, None)
+        crop, how = (own_preprocessing.crop, own_preprocessing.interpolation) if own_preprocessing else (None, None)
         return Preprocessing(_triple(mean), _triple(std), "given with --mean and --std", crop, how), measured
-    if known is not None:
-        return known, measured
+    if own_preprocessing is not None:
+        return own_preprocessing, measured
     origin = (
         f"measured on {measured.measured:,} of {measured.pictures:,} training pictures; replace them if the network "
         f"was trained with other values"
@@ -364,8 +364,8 @@ def data_lines(
         ("workers", min(MOST_WORKERS, cores()), "processes or threads that open pictures"),
     ]
     if own.files:
-        found = "chosen by the outputs' shapes: look whether it is right"
-        said = "write this function: it makes boxes of the outputs" if own.decode == WRITTEN else found
+        advice = "chosen by the outputs' shapes: look whether it is right"
+        said = "write this function: it makes boxes of the outputs" if own.decode == WRITTEN else advice
         rows[2:2] = [*((part, quoted(file), "") for part, file in own.files.items()), ("decode", own.decode, said)]
     if own.table:
         rows.insert(2, ("table", quoted(own.table), "one row for each picture, one column for each label"))

@@ -100,18 +100,18 @@ def _returned(net: SuperNet, task: str) -> str:
 
 def _alternatives_note(net: SuperNet) -> str:
     """For how many blocks there are alternatives that the space does not have, by kind."""
-    asked = (net.space_config or {}).get("alternatives") or {}
+    sections = (net.space_config or {}).get("alternatives") or {}
     counts = {
         kind: sum(any(each.fits(net.original, node) for node in block.nodes) for block in net.blocks)
         for kind, each in of_maps().items()
-        if kind not in asked and "blocks" not in asked
+        if kind not in sections and "blocks" not in sections
     }
     blocks = find_blocks(net.original, net.propagation)
     interiors = [each for block in blocks if (each := rebuildable(net.original, net.propagation, block)) is not None]
-    for kind, rebuilt in of_blocks().items() if "blocks" not in asked else ():
-        if kind not in asked:
+    for kind, rebuilt in of_blocks().items() if "blocks" not in sections else ():
+        if kind not in sections:
             counts[kind] = sum(map(rebuilt.fits, interiors))
-    if MERGED not in asked and "blocks" not in asked:
+    if MERGED not in sections and "blocks" not in sections:
         counts[MERGED] = len({block for block, _, reason in _merges(net) if not reason})
     said = _names(f"{kind} for {count} of {len(net.blocks)} blocks" for kind, count in counts.items() if count)
     return f"Alternatives that `space.alternatives` can ask for: {said}." if said else ""
@@ -119,8 +119,8 @@ def _alternatives_note(net: SuperNet) -> str:
 
 def _exits_note(net: SuperNet) -> str:
     """The last stages behind which an exit can stand; "" where there are none."""
-    found = proposed(net) if net.num_classes else ()
-    return f"Exits that `space.exits` can ask for: {{after: [{', '.join(found)}]}}." if found else ""
+    places = proposed(net) if net.num_classes else ()
+    return f"Exits that `space.exits` can ask for: {{after: [{', '.join(places)}]}}." if places else ""
 
 
 def _merges(net: SuperNet) -> list[tuple[str, str, str]]:

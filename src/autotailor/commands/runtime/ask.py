@@ -93,7 +93,7 @@ def run_infer(options: argparse.Namespace) -> None:
 
     pictures = [read_picture(path) for path in options.pictures]
     classes = read_classes(pool_folder(options.pool)) if options.pool else ()
-    found: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
     with Client(address_of(options)) as client:
         members = _members(client)
         for path, picture in zip(options.pictures, pictures, strict=True):
@@ -107,7 +107,7 @@ def run_infer(options: argparse.Namespace) -> None:
                     f"{len(reply.outputs)} numbers; name the pool that this server serves"
                 )
             answered, member = int(reply.outputs.argmax()), members[reply.member]
-            found.append(
+            answers.append(
                 {
                     "picture": str(path),
                     "class": answered,
@@ -120,9 +120,9 @@ def run_infer(options: argparse.Namespace) -> None:
                 }
             )
     if options.json:
-        answer.print_json({"answers": found})
+        answer.print_json({"answers": answers})
     else:
-        for row in found:
+        for row in answers:
             late = ", late" if row["late"] else ""
             name = f" ({row['class_name']})" if row["class_name"] is not None else ""
             took = f"{row['latency_ms']:.3g} ms by {row['member']}{late}"

@@ -115,10 +115,10 @@ class Remote:
         with Relay(address, self._connect, largest, self._renew) as relay:
 
             def on_line(line: str) -> None:
-                if found := KEY.fullmatch(line):
-                    self._key = found[1]
-                if found := LISTENING.fullmatch(line):
-                    self._port = int(found[1])
+                if match := KEY.fullmatch(line):
+                    self._key = match[1]
+                if match := LISTENING.fullmatch(line):
+                    self._port = int(match[1])
                     self._hand_on(relay)
                     deadline.renew(ENDING_S)
 
@@ -193,5 +193,5 @@ def _silence(relay: Relay) -> BaseException | None:
             relay.status()
             return None
         except ServerLostError as error:
-            found = error.__cause__ or error
-    return found
+            cause = error.__cause__ or error
+    return cause

@@ -79,23 +79,23 @@ def run(options: argparse.Namespace) -> None:
     training = training_of(pool)
     opened = open_for_search(options.folder, is_trained=training is not None)
     check_training(opened, pool, training)
-    known = known_of(opened, training)
-    Known.read(pool, known.net.space)  # what is no pool is not locked
+    knowledge = known_of(opened, training)
+    Known.read(pool, knowledge.net.space)  # what is no pool is not locked
     if options.wait:
         with Client(address) as client:
             check_server(client, opened)
             wait_for_want(client)
     with held(pool):
-        members = Known.read(pool, known.net.space).subnets
+        members = Known.read(pool, knowledge.net.space).subnets
         with Client(address) as client:
-            load = load_of(client, opened, known.device.threads)
+            load = load_of(client, opened, knowledge.device.threads)
             served = len(client.status()["members"])
         if served != len(members):
             raise PoolError(
                 f"{address}: the server has {served} members, and {pool} has {len(members)}: name the folder that it "
                 "serves with --pool, or let the server load this one anew with `autotailor runtime reload`"
             )
-        count = add_members(opened, known, pool, load, options.members)
+        count = add_members(opened, knowledge, pool, load, options.members)
         with Client(address) as client:
             status = client.reload()
     if len(status["members"]) != count:
@@ -113,10 +113,10 @@ def training_of(pool: Path) -> Mapping[str, Any] | None:
     from autotailor.pool.writing import DOCUMENT
 
     try:
-        found: Mapping[str, Any] | None = read_json(pool / DOCUMENT).get(TRAINING)
+        training: Mapping[str, Any] | None = read_json(pool / DOCUMENT).get(TRAINING)
     except (ArtifactError, OSError):
         return None  # the reader of the members raises the error
-    return found
+    return training
 
 
 def open_for_search(folder: Path, *, is_trained: bool = False) -> Run:
@@ -187,10 +187,10 @@ def check_server(client: Client, opened: Run) -> None:
 
     status = client.status()
     device = opened.device.name if opened.device else opened.folder.device
-    served, asked = (status["model"], status["device"]), (opened.folder.model, device)
-    if served != asked:
+    served, ours = (status["model"], status["device"]), (opened.folder.model, device)
+    if served != ours:
         raise PoolError(
-            f"{client.address}: the server serves {' on '.join(served)}, and the run is of {' on '.join(asked)}: name "
+            f"{client.address}: the server serves {' on '.join(served)}, and the run is of {' on '.join(ours)}: name "
             "the run of the pool"
         )
 
@@ -218,12 +218,12 @@ def load_of(client: Client, opened: Run, threads: int) -> Load:
     return load
 
 
-def add_members(opened: Run, known: making.Run, folder: Path, load: Load, count: int) -> int:
+def add_members(opened: Run, knowledge: making.Run, folder: Path, load: Load, count: int) -> int:
     """Adds members to a pool of a run.
 
     Args:
         opened: the run.
-        known: what the run knows of its SubNets.
+        knowledge: what the run knows of its SubNets.
         folder: of the pool, absolute.
         load: under which the members meet the deadline.
         count: of new members, at most.
@@ -247,20 +247,20 @@ def add_members(opened: Run, known: making.Run, folder: Path, load: Load, count:
     sections = opened.configuration
     config, work = PoolConfig.from_section(sections["pool"]), folder.parent / f".{folder.name}{WORK}"
     with surroundings(opened):
-        found = under_load.find_members(
-            known, load, search.SearchConfig.from_section(sections["search"]), count, config.slowdown
+        offered = under_load.find_members(
+            knowledge, load, search.SearchConfig.from_section(sections["search"]), count, config.slowdown
         )
         splits = data_of(opened)
-        origin = making.origin_of(opened.folder.model, known.device, config, splits.preparation, splits.test.task)
-        module = known.net.module().eval().to(resolve(sections["accelerator"]))
+        origin = making.origin_of(opened.folder.model, knowledge.device, config, splits.preparation, splits.test.task)
+        module = knowledge.net.module().eval().to(resolve(sections["accelerator"]))
         calibration = accuracy.CalibrationConfig.from_section(sections["finetune"]["calibration"])
         members = work / opened.folder.provenance.key
-        export = making.exporter(known.net, module, splits, calibration, members)
+        export = making.exporter(knowledge.net, module, splits, calibration, members)
 
         def evaluate(subnets: Sequence[SubNet]) -> Mapping[str, Measured]:
-            trained = None if known.training is None else known.net
+            trained = None if knowledge.training is None else knowledge.net
             return accuracies_of(opened, subnets, splits, members.with_suffix(".jsonl"), trained)
 
-        subnets = under_load.extend(folder, known, load, found, origin, export, evaluate)
+        subnets = under_load.extend(folder, knowledge, load, offered, origin, export, evaluate)
     shutil.rmtree(work)
     return len(subnets)

@@ -62,7 +62,7 @@ def needed_bytes(node: ir.Node, opsets: Mapping[str, int]) -> int | None:
     if node.op_type in _NEVER:
         return None
     try:
-        found = onnx.shape_inference.infer_node_outputs(
+        protos = onnx.shape_inference.infer_node_outputs(
             onnx.defs.get_schema(node.op_type, opsets[node.domain], node.domain),
             ir.to_proto(node),
             {n: helper.make_tensor_type_proto(int(t.dtype), _shape(t)) for n, t in constants.items()},
@@ -71,7 +71,7 @@ def needed_bytes(node: ir.Node, opsets: Mapping[str, int]) -> int | None:
         )
     except Exception:  # the node stays unfolded; a later pass refuses it where its value is needed
         return None
-    sizes = [_size(proto) for proto in found.values()]
+    sizes = [_size(proto) for proto in protos.values()]
     if len(sizes) < sum(bool(value.name) for value in node.outputs) or None in sizes:
         return None
     return sum(size or 0 for size in sizes) * _working(node) + _padded(node)

@@ -21,16 +21,16 @@ def inline(model: ir.Model) -> None:
         GraphError: a function calls itself, or the functions would become too many nodes.
     """
     name = str(model.graph.name)
-    known: dict[ir.OperatorIdentifier, int] = {}
+    sizes: dict[ir.OperatorIdentifier, int] = {}
 
     def written_out(nodes: Iterable[ir.Node]) -> int:
         return sum(size(node.op_identifier()) if node.op_identifier() in model.functions else 1 for node in nodes)
 
     def size(function: ir.OperatorIdentifier) -> int:
-        if function not in known:
-            known[function] = MOST_NODES + 1  # a function that calls itself finds this value, and is refused
-            known[function] = written_out(model.functions[function].all_nodes())
-        return known[function]
+        if function not in sizes:
+            sizes[function] = MOST_NODES + 1  # a function that calls itself finds this value, and is refused
+            sizes[function] = written_out(model.functions[function].all_nodes())
+        return sizes[function]
 
     if (count := written_out(model.graph.all_nodes())) > MOST_NODES:
         raise GraphError(

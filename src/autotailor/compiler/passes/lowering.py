@@ -3,7 +3,7 @@
 import onnx
 import onnx.version_converter
 import onnx_ir as ir
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from autotailor.ir.execution.onnx_writer import IR_VERSION, OPSET
 from autotailor.ir.operators.rule import rules
@@ -33,7 +33,7 @@ def _lower(node: ir.Node, opset: int) -> None:
             "lower",
             [ir.to_proto(value) for value in values.values() if value.const_value is None],
             [ir.to_proto(value) for value in node.outputs],
-            [_tensor(name, value.const_value) for name, value in values.items() if value.const_value is not None],
+            [numpy_helper.from_array(v.const_value.numpy(), n) for n, v in values.items() if v.const_value is not None],
         ),
         opset_imports=[helper.make_opsetid("", opset)],
         ir_version=IR_VERSION,
@@ -50,7 +50,3 @@ def _lower(node: ir.Node, opset: int) -> None:
     node.resize_inputs(len(lowered[0].input))
     for slot, name in enumerate(lowered[0].input):
         node.replace_input_with(slot, values.get(name))
-
-
-def _tensor(name: str, tensor: ir.TensorProtocol) -> onnx.TensorProto:
-    return onnx.numpy_helper.from_array(tensor.numpy(), name)

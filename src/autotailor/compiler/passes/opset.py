@@ -18,9 +18,9 @@ def check_opset(model: ir.Model) -> int:
     """
     version = model.graph.opset_imports.get("")
     if version is None or not OLDEST <= version <= NEWEST:
-        found = "no opset" if version is None else f"opset {version}"
+        opset = "no opset" if version is None else f"opset {version}"
         raise GraphError(
-            f"graph {model.graph.name}: it uses {found}; autotailor reads ONNX opsets {OLDEST} to {NEWEST}, export it "
+            f"graph {model.graph.name}: it uses {opset}; autotailor reads ONNX opsets {OLDEST} to {NEWEST}, export it "
             f"with opset_version={WORKING}"
         )
     return version

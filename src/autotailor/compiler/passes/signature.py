@@ -58,21 +58,21 @@ def batch_remedy(model: ir.Model) -> str:
 
 def _check_image(graph: str, image: ir.Value) -> None:
     """Refuses an input that is no batch of images or signals, channels first; the message says how to export one."""
-    wanted = "expected a float tensor [batch, channels, height, width] or [batch, channels, length]"
+    form = "expected a float tensor [batch, channels, height, width] or [batch, channels, length]"
     if not isinstance(image.type, ir.TensorType) or image.shape is None:
-        raise GraphError(f"graph {graph}: input {image.name} is {image.type} of shape {image.shape}; {wanted}")
+        raise GraphError(f"graph {graph}: input {image.name} is {image.type} of shape {image.shape}; {form}")
     dims = [size if isinstance(size, int) else str(size) for size in image.shape]
-    found = f"graph {graph}: input {image.name} is {image.dtype} of shape {dims}"
+    text = f"graph {graph}: input {image.name} is {image.dtype} of shape {dims}"
     if image.dtype != ir.DataType.FLOAT:
         raise GraphError(
-            f"{found}; {wanted}: the data section scales and normalises images, so export the network without these "
+            f"{text}; {form}: the data section scales and normalises images, so export the network without these "
             f"steps, or cut them off with onnx.utils.extract_model"
         )
     if len(dims) not in (3, 4):
-        raise GraphError(f"{found}, which is no batch of images or signals; {wanted}")
+        raise GraphError(f"{text}, which is no batch of images or signals; {form}")
     if len(dims) == 4 and dims[1] not in COLOURS and dims[3] in COLOURS:
         raise GraphError(
-            f"{found}, channels last; {wanted}: export it channels first (tf2onnx: --inputs-as-nchw {image.name})"
+            f"{text}, channels last; {form}: export it channels first (tf2onnx: --inputs-as-nchw {image.name})"
         )
 
 

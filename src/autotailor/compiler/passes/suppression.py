@@ -28,7 +28,7 @@ def check_suppression(model: ir.Model) -> None:
 
 def _heads(node: ir.Node) -> list[str]:
     """The outputs of the last convolutions and matrices before a node, in the order of the graph."""
-    found, seen, waiting = dict[str, int](), set[ir.Node](), [node]
+    heads, seen, waiting = dict[str, int](), set[ir.Node](), [node]
     while waiting:
         for value in waiting.pop().inputs:
             before = value.producer() if value is not None else None
@@ -36,7 +36,7 @@ def _heads(node: ir.Node) -> list[str]:
                 continue
             seen.add(before)
             if before.op_type in HEADS:
-                found[str(before.outputs[0].name)] = len(found)
+                heads[str(before.outputs[0].name)] = len(heads)
             elif before.op_type != "Shape":  # of maps whose sizes alone are read
                 waiting.append(before)
-    return list(reversed(found))
+    return list(reversed(heads))

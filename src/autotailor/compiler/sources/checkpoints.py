@@ -44,15 +44,15 @@ def read_checkpoint(path: str | Path) -> State:
         raise GraphError(f"weights file {path} does not exist; put the state dict of the network there")
     content = _safetensors(Path(path)) if str(path).endswith(".safetensors") else _unpickled(Path(path))
     try:
-        found = _state_in(content, "")
+        entry = _state_in(content, "")
     except RecursionError as error:
         raise GraphError(f"weights file {path}: its dictionaries are nested too deeply; {RESAVE}") from error
-    if found is None:
+    if entry is None:
         kind = sorted(map(str, content))[:LISTED] if isinstance(content, Mapping) else type(content).__name__
         raise GraphError(
             f"weights file {path} holds no state dict, but {kind}; save one with torch.save(model.state_dict(), path)"
         )
-    place, state = found
+    place, state = entry
     if place:
         logger.info("weights: taken from %s of %s", place, path)
     return {name.replace(COMPILED, ""): tensor for name, tensor in state.items()}
@@ -97,9 +97,9 @@ def _state_in(content: Any, place: str) -> tuple[str, State] | None:
     if not isinstance(content, Mapping) or not content:
         return None
     for key in (*AVERAGES, *WRAPPERS):
-        found = _state_in(content.get(key), f"{place}.{key}".strip("."))
-        if found is not None:
-            return found
+        entry = _state_in(content.get(key), f"{place}.{key}".strip("."))
+        if entry is not None:
+            return entry
     tensors = {str(name): value for name, value in content.items() if isinstance(value, torch.Tensor)}
     if any(tensor.ndim for tensor in tensors.values()):  # others are counters, of averages for instance
         return place, tensors
@@ -109,36 +109,36 @@ def _state_in(content: Any, place: str) -> tuple[str, State] | None:
     return _state_in(content[inner[0]], f"{place}.{inner[0]}".strip(".")) if len(inner) == 1 else None
 
 
-def fit(state: State, wanted: Mapping[str, Shape], path: str | Path, remedy: str) -> State:
+def fit(state: State, expected: Mapping[str, Shape], path: str | Path, remedy: str) -> State:
     """A state dict under a network's names.
 
     Args:
         state: of a checkpoint. A prefix before the network's names is removed, and tensors with another prefix (a
             loss, a teacher) are left out. Of several networks that fit, the averaged one (``model_ema.``) is taken, and
             without an average the one behind a usual prefix (``model.``, ``module.``).
-        wanted: the network's names with their shapes.
+        expected: the network's names with their shapes.
         path: of the checkpoint, for the message.
         remedy: of the message, where the checkpoint does not fit.
 
     Raises:
         GraphError: names are missing or unexpected, shapes differ, or several networks fit.
     """
-    needed = {name for name in wanted if not name.endswith(COUNTERS)}
-    prefix = _prefix(state, wanted, needed, path)
+    needed = {name for name in expected if not name.endswith(COUNTERS)}
+    prefix = _prefix(state, expected, needed, path)
     own = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
-    own = {name: tensor for name, tensor in own.items() if not name.endswith(COUNTERS) or name in wanted}
+    own = {name: tensor for name, tensor in own.items() if not name.endswith(COUNTERS) or name in expected}
     shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
     misfit = _Misfit(
-        missing=[name for name in wanted if name in needed and name not in own],
-        unexpected=[name for name in own if name not in wanted],
-        shapes=[(name, shapes[name], size) for name, size in wanted.items() if shapes.get(name, size) != size],
+        missing=[name for name in expected if name in needed and name not in own],
+        unexpected=[name for name in own if name not in expected],
+        shapes=[(name, shapes[name], size) for name, size in expected.items() if shapes.get(name, size) != size],
     )
     if misfit:
         raise GraphError(f"weights file {path} does not fit the network: {misfit}; {misfit.hint() or remedy}")
     return own
 
 
-def _prefix(state: State, wanted: Mapping[str, Shape], needed: set[str], path: str | Path) -> str:
+def _prefix(state: State, expected: Mapping[str, Shape], needed: set[str], path: str | Path) -> str:
     """The prefix before the network's names in a checkpoint, by which most of the needed names are found.
 
     Raises:
@@ -153,7 +153,7 @@ def _prefix(state: State, wanted: Mapping[str, Shape], needed: set[str], path: s
         if parts[-1] in ends:
             candidates.update(".".join(parts[:i]) + "." for i in range(1, len(parts)))
     ordered = sorted(candidates, key=lambda prefix: (len(prefix), prefix))
-    networks = _networks(ordered, state, {name: wanted[name] for name in needed})
+    networks = _networks(ordered, state, {name: expected[name] for name in needed})
     if networks:
         return _wanted(networks, path)
     return max(ordered, key=lambda prefix: sum(prefix + name in state for name in needed))
@@ -161,14 +161,14 @@ def _prefix(state: State, wanted: Mapping[str, Shape], needed: set[str], path: s
 
 def _networks(prefixes: Sequence[str], state: State, shapes: Mapping[str, Shape]) -> list[str]:
     """The prefixes that hold a whole network each: no prefix begins with another one, and no two hold equal tensors."""
-    found: list[str] = []
+    networks: list[str] = []
     for prefix in prefixes:
         own = {name: state.get(prefix + name) for name in shapes}
         fits = all(tensor is not None and tuple(tensor.shape) == shapes[name] for name, tensor in own.items())
-        inside = prefix.startswith(tuple(found))
-        if fits and not inside and not any(all(_equal(own[n], state[other + n]) for n in own) for other in found):
-            found.append(prefix)
-    return found
+        inside = prefix.startswith(tuple(networks))
+        if fits and not inside and not any(all(_equal(own[n], state[other + n]) for n in own) for other in networks):
+            networks.append(prefix)
+    return networks
 
 
 def _equal(some: torch.Tensor | None, other: torch.Tensor) -> bool:

@@ -169,11 +169,11 @@ class AdaptivePools(TorchFunctionMode):
 def _pool(x: Tensor, output_size: Any) -> Tensor:
     """Pools ``[..., h, w]`` to ``[..., *output_size]``; None keeps the size of an axis, one number holds for both."""
     sizes = [int(size) for size in x.shape[-2:]]
-    asked = (output_size, output_size) if output_size is None or isinstance(output_size, int) else output_size
-    wanted = [n if k is None else int(k) for n, k in zip(sizes, asked, strict=True)]
-    if all(n % k == 0 for n, k in zip(sizes, wanted, strict=True)):
+    pair = (output_size, output_size) if output_size is None or isinstance(output_size, int) else output_size
+    target = [n if k is None else int(k) for n, k in zip(sizes, pair, strict=True)]
+    if all(n % k == 0 for n, k in zip(sizes, target, strict=True)):
         return F.adaptive_avg_pool2d(x, output_size)
-    rows, columns = (averages(n, k).to(x) for n, k in zip(sizes, wanted, strict=True))
+    rows, columns = (averages(n, k).to(x) for n, k in zip(sizes, target, strict=True))
     narrow = torch.matmul(x, columns)
     return torch.matmul(narrow.transpose(-1, -2), rows).transpose(-1, -2)
 

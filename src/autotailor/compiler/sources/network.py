@@ -162,17 +162,17 @@ def hub() -> Iterator[None]:
     Raises:
         ConnectionError: the hub does not answer, and there is no earlier download of the weights.
     """
-    wanted = constants.HF_HUB_OFFLINE
-    offline = wanted or not _answers()
+    configured = constants.HF_HUB_OFFLINE
+    offline = configured or not _answers()
     constants.HF_HUB_OFFLINE = offline
     try:
         yield
     except LocalEntryNotFoundError:
-        if wanted or not offline:
+        if configured or not offline:
             raise
         raise ConnectionError(f"{constants.ENDPOINT} does not answer, and no earlier download is there") from None
     finally:
-        constants.HF_HUB_OFFLINE = wanted
+        constants.HF_HUB_OFFLINE = configured
 
 
 def _answers() -> bool:

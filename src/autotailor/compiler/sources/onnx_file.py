@@ -85,13 +85,13 @@ def _elements(tensor: Any) -> int:
 
 def _data_type(tensor: Any) -> ir.DataType:
     try:
-        found = ir.DataType(tensor.data_type)
-        _ = found.bitwidth
+        data_type = ir.DataType(tensor.data_type)
+        _ = data_type.bitwidth
     except (ValueError, TypeError) as error:
         raise GraphError(
             f"weight {tensor.name}: its type, number {tensor.data_type}, is not a type of weights; export it again"
         ) from error
-    return found
+    return data_type
 
 
 def _check_inline(tensor: Any) -> None:
@@ -149,9 +149,9 @@ def _inside(location: str, tensor: str, model: Path) -> Path:
     folder = model.absolute().parent
     named = folder / location
     try:
-        found = named.resolve()
-        outside = not location or Path(location).is_absolute() or not is_inside(found, model)
-        is_file = not outside and found.is_file()
+        path = named.resolve()
+        outside = not location or Path(location).is_absolute() or not is_inside(path, model)
+        is_file = not outside and path.is_file()
     except (OSError, ValueError, RuntimeError) as error:  # impossible file names, links in a circle
         raise GraphError(f"{model}: weight {tensor} names the file {location!r}: {error}; export it again") from error
     if outside:
@@ -165,7 +165,7 @@ def _inside(location: str, tensor: str, model: Path) -> Path:
             f"{model}: the file {named} with weight {tensor} is missing; copy it to the model's folder from the place "
             f"where the model comes from"
         )
-    return found
+    return path
 
 
 def _number(entries: dict[str, str], key: str, tensor: str, model: Path) -> int | None:

@@ -53,24 +53,20 @@ def keep_output(model: ir.Model, output: Output) -> None:
     """
     from onnx_ir.passes.common import RemoveUnusedNodesPass, ShapeInferencePass
 
-    names, graph = [str(each) for each in _several(output)], model.graph
+    names, graph = [str(each) for each in ([output] if isinstance(output, str | int) else output)], model.graph
     inner = {str(value.name): value for node in graph for value in node.outputs}
-    known = inner | {str(value.name): value for value in graph.outputs}
+    values = inner | {str(value.name): value for value in graph.outputs}
     for name in names:
-        if name not in known:
+        if name not in values:
             raise GraphError(
                 f"graph {graph.name}: it has no output {name}; set {KEY} to one of "
                 f"{', '.join(str(value.name) for value in graph.outputs)}, or to tensors within the graph"
             )
     graph.outputs.clear()
-    graph.outputs.extend(known[name] for name in names)
+    graph.outputs.extend(values[name] for name in names)
     RemoveUnusedNodesPass()(model)
     if any(value.dtype is None for value in graph.outputs):
         ShapeInferencePass()(model)
-
-
-def _several(output: Output) -> Sequence[str | int]:
-    return [output] if isinstance(output, str | int) else output
 
 
 def name_outputs(network: nn.Module, model: ir.Model, image: torch.Tensor) -> None:
@@ -99,10 +95,10 @@ def flat(returned: Any, prefix: str = "") -> dict[str, torch.Tensor]:
         return {prefix or OUTPUT: returned}
     places = isinstance(returned, tuple | list) and not hasattr(returned, "_fields")
     start = prefix or (OUTPUT if places else "")
-    found: dict[str, torch.Tensor] = {}
+    tensors: dict[str, torch.Tensor] = {}
     for name, value in _named(returned).items():
-        found |= flat(value, f"{start}.{name}" if start else name)
-    return found
+        tensors |= flat(value, f"{start}.{name}" if start else name)
+    return tensors
 
 
 def _picked(network: nn.Module, returned: Any, output: Output) -> Any:
@@ -110,12 +106,12 @@ def _picked(network: nn.Module, returned: Any, output: Output) -> Any:
         return returned  # some networks return their logits alone in training
     if not isinstance(output, str | int):
         return {str(each): _picked(network, returned, each) for each in output}
-    found, output = _named(returned), str(output)
-    if output not in found:
-        said = f"returns {_listed(found)}, and no" if found else "returns one tensor, and no output called"
-        remedy = f"set {KEY} to one of these" if found else f"remove {KEY}"
+    named, output = _named(returned), str(output)
+    if output not in named:
+        said = f"returns {_listed(named)}, and no" if named else "returns one tensor, and no output called"
+        remedy = f"set {KEY} to one of these" if named else f"remove {KEY}"
         raise GraphError(f"{type(network).__name__} {said} {output}; {remedy}")
-    return found[output]
+    return named[output]
 
 
 def _named(returned: Any) -> dict[str, Any]:
@@ -132,8 +128,8 @@ def _named(returned: Any) -> dict[str, Any]:
     return {}
 
 
-def _listed(found: Mapping[str, Any]) -> str:
+def _listed(named: Mapping[str, Any]) -> str:
     shapes = {
-        name: [int(size) for size in value.shape] for name, value in found.items() if isinstance(value, torch.Tensor)
+        name: [int(size) for size in value.shape] for name, value in named.items() if isinstance(value, torch.Tensor)
     }
-    return ", ".join(f"{name} {shapes.get(name, '')}".strip() for name in found)
+    return ", ".join(f"{name} {shapes.get(name, '')}".strip() for name in named)

@@ -121,12 +121,12 @@ def with_weights(model: ir.Model, path: str | Path) -> ir.Model:
         if tensor is not None and tensor.dtype.is_floating_point()
     }
     state = read_checkpoint(path)
-    wanted = {name: shape for name, shape in shapes.items() if math.prod(shape) > 1 or name in state}
+    expected = {name: shape for name, shape in shapes.items() if math.prod(shape) > 1 or name in state}
     remedy = (
         "where the exporter folded, renamed or transposed weights, a checkpoint cannot be put into the file: load it "
         "into the PyTorch network and export that, or name the network as model.source (module:factory)"
     )
-    for name, tensor in fit(state, wanted, path, remedy).items():
+    for name, tensor in fit(state, expected, path, remedy).items():
         value = model.graph.initializers[name]
         assert value.const_value is not None
         kind = value.const_value.dtype.numpy()

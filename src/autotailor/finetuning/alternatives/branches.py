@@ -132,7 +132,7 @@ def parts_of(graph: Graph) -> list[Part]:
 
     Kinds whose choices are sizes of one set of weights (``Asked.nested``) are not: training one size spoils the others.
     """
-    given, found = selected(graph).weights, list[Part]()
+    given, parts = selected(graph).weights, list[Part]()
     written = {node.inputs[0]: node.outputs[0] for node in reversed(junctions(graph))}
     for junction in junctions(graph):
         target = junction.inputs[0]
@@ -143,8 +143,8 @@ def parts_of(graph: Graph) -> list[Part]:
                 nodes = branch(graph, junction, position)
                 read = {name for node in nodes for name in node.inputs}
                 own = (read & graph.weights.keys()) - given.keys()
-                found.append(Part(choice, target, junction.inputs[position], nodes, tuple(sorted(own))))
-    return found
+                parts.append(Part(choice, target, junction.inputs[position], nodes, tuple(sorted(own))))
+    return parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,12 +153,12 @@ class Alone:
 
     Attributes:
         learnt: what each has learnt.
-        known: number of branches that an earlier rule has trained.
+        reused: number of branches that an earlier rule has trained.
         history: one row for each epoch; none where all are known.
     """
 
     learnt: Mapping[Part, Learnt]
-    known: int
+    reused: int
     history: list[Row]
 
     @property
@@ -191,15 +191,15 @@ def train_alone(
         TrainingError: the loss is no longer a finite number, or the checkpoint is of another training.
     """
     files = _files(graph, parts, [config.identity, data.fingerprint], store)
-    learnt = {part: found for part in parts if (found := _read(files.get(part), part))}
-    known, unknown, history = len(learnt), [part for part in parts if part not in learnt], list[Row]()
+    learnt = {part: earlier for part in parts if (earlier := _read(files.get(part), part))}
+    reused, unknown, history = len(learnt), [part for part in parts if part not in learnt], list[Row]()
     if unknown:
         trained, history = _train(graph, unknown, data, config, workdir, record)
         learnt |= trained
     for part in unknown:
         if part in files:
             _write(files[part], learnt[part])
-    return Alone({part: learnt[part] for part in parts}, known, history)
+    return Alone({part: learnt[part] for part in parts}, reused, history)
 
 
 def _train(
@@ -214,11 +214,11 @@ def _train(
     history = learn(module, data, config, workdir / "distil.ckpt", FIRST_EPOCH, record)
     with deterministic(config.threads, device):
         ended, trained = module.errors(pictures), module.arrays()
-    found = dict[Part, Learnt]()
+    learnt = dict[Part, Learnt]()
     for alone, before, after in zip(parts, begun, ended, strict=True):
         taken = trained if after < before else weights
-        found[alone] = Learnt({name: taken[name] for name in alone.weights}, before, after)
-    return found, history
+        learnt[alone] = Learnt({name: taken[name] for name in alone.weights}, before, after)
+    return learnt, history
 
 
 def seen(data: DataSplits) -> torch.Tensor:
@@ -269,9 +269,9 @@ def _read(path: Path | None, part: Part) -> Learnt | None:
         if path:
             with np.load(path, allow_pickle=False) as content:
                 before, after = content[ERRORS].tolist()
-                found = Learnt({name: content[name] for name in part.weights}, before, after)
+                learnt = Learnt({name: content[name] for name in part.weights}, before, after)
             os.utime(path)
-            return found
+            return learnt
     return None
 
 
@@ -300,8 +300,8 @@ class _Branches(Alternatives):
     @torch.no_grad()
     def errors(self, images: torch.Tensor) -> list[float]:
         """The errors as numbers, on images of any device."""
-        found: list[float] = self(as_input(images, device_of(self))).tolist()
-        return found
+        errors: list[float] = self(as_input(images, device_of(self))).tolist()
+        return errors
 
 
 def left(said: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

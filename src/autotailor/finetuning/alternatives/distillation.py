@@ -35,7 +35,7 @@ class DistilResult:
             the validation set: the mean square of what a branch leaves of what its block says, as a share of the
             latter's variance.
         kept: number of branches that kept their beginning when they were trained alone.
-        known: number of branches that an earlier rule has trained.
+        reused: number of branches that an earlier rule has trained.
         history: one row for each epoch; none of branches alone where all are known.
         on_path: the same error of all blocks of SubNets that have alternatives, before and after these were trained
             there; none where they were not.
@@ -44,7 +44,7 @@ class DistilResult:
     net: SuperNet
     errors: dict[str, tuple[float, float]]
     kept: int
-    known: int
+    reused: int
     history: list[Row]
     on_path: tuple[float, float] | None = None
 
@@ -81,10 +81,10 @@ def distil(
         pairs[part.choice].append((learnt.before, learnt.after if learnt.is_better else learnt.before))
     errors: dict[str, Any] = {choice: tuple(np.mean(pairs[choice], axis=0).tolist()) for choice in sorted(pairs)}
     kept = sum(not learnt.is_better for learnt in alone.learnt.values())
-    found = DistilResult(net.with_weights(alone.weights), errors, kept, alone.known, alone.history)
+    result = DistilResult(net.with_weights(alone.weights), errors, kept, alone.reused, alone.history)
     if not together:
-        return found
+        return result
     begun, later = len(alone.history), replace(each, images=together, lr=LOWER * each.lr)
-    path = train_on_path(found.net, data, later, workdir, lambda row, epoch: record(row, epoch + begun))
+    path = train_on_path(result.net, data, later, workdir, lambda row, epoch: record(row, epoch + begun))
     history = [*alone.history, *({**row, "epoch": row["epoch"] + begun} for row in path.history)]
-    return replace(found, net=path.net, history=history, on_path=(path.before, path.after))
+    return replace(result, net=path.net, history=history, on_path=(path.before, path.after))

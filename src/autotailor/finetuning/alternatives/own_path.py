@@ -122,8 +122,8 @@ class _OnPath(Alternatives):
 
     def _left(self, given: Mapping[str, torch.Tensor], images: torch.Tensor) -> torch.Tensor:
         """The same, where it is known what the blocks of the given network say."""
-        found = self._said(self._drawn, images)
-        return torch.stack([left(said, given[name]) for name, said in found.items()])
+        tensors = self._said(self._drawn, images)
+        return torch.stack([left(said, given[name]) for name, said in tensors.items()])
 
     def _said(self, subnet: SubNet, images: torch.Tensor) -> dict[str, torch.Tensor]:
         """What the blocks say that a SubNet has, by the tensors that they write in the given network."""
@@ -135,8 +135,8 @@ class _OnPath(Alternatives):
     @torch.no_grad()
     def error(self, images: torch.Tensor, subnets: Sequence[SubNet]) -> float:
         """The mean of what blocks of several SubNets leave, on images of any device."""
-        put, found = as_input(images, device_of(self)), list[float]()
+        put, losses = as_input(images, device_of(self)), list[float]()
         given = self._said(self._given, put)
         for self._drawn in subnets:
-            found.append(self._left(given, put).mean().item())
-        return float(np.mean(found))
+            losses.append(self._left(given, put).mean().item())
+        return float(np.mean(losses))

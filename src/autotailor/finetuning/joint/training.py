@@ -153,8 +153,8 @@ def train_jointly(
     def evaluated(module: ElasticModule) -> dict[str, float]:
         evaluator = Evaluator(module.eval(), calibrator, data.validation, config.workers)
         with deterministic(config.threads, device):
-            found = accuracies_of(evaluator, subnets, group)
-        return {subnet.id: found[subnet] for subnet in subnets}
+            accuracies = accuracies_of(evaluator, subnets, group)
+        return {subnet.id: accuracies[subnet] for subnet in subnets}
 
     before = evaluated(net.module().to(device))
     begun = net.recalibrated(1.0)  # the statistics that came with the network are not those of trained weights
@@ -172,15 +172,15 @@ def train_jointly(
         trained = begun.absorb(module, calibrator.statistics(module.eval(), net.largest()))
     after = evaluated(trained.module().to(device))
     images = int(training_metrics(history, data, config.batch_size)["images"])
-    found = JointResult(trained, before, after, images, history)
-    if found.gain > 0:
-        return found
+    result = JointResult(trained, before, after, images, history)
+    if result.gain > 0:
+        return result
     logger.warning(
         "%s: the mean %s of the %s was %.1f %% with the weights that all SubNets share, and is %.1f %% after the "
         "training, so that the former stay; lower %s.lr_share, or set %s.epochs to 0",
-        *(purpose.rule, score_of(data).mean, purpose.subnets, *found.means, purpose.section, purpose.section),
+        *(purpose.rule, score_of(data).mean, purpose.subnets, *result.means, purpose.section, purpose.section),
     )
-    return replace(found, net=net)
+    return replace(result, net=net)
 
 
 class Listed(Strategy):

@@ -112,11 +112,11 @@ class Beginning:
         student.eval()
         device, resolution, task = device_of(student), self._resolutions[number], of(self._images)
         with deterministic(self._config.threads, device):
-            found = [
+            judgements = [
                 task.judge(
                     task.read(student(as_input(images, device, resolution)), resolution or images.shape[-1]),
                     put(targets, device),
                 )
                 for images, targets in self._images.batches(self._config.batch_size)
             ]
-        return outcome(found)
+        return outcome(judgements)

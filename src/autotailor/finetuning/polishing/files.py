@@ -39,27 +39,27 @@ class Exported:
         return INHERITED if self.graph is None else POLISHED
 
 
-def write_exported(json: Path, weights: Path, found: Mapping[str, Polished]) -> None:
+def write_exported(json: Path, weights: Path, exports: Mapping[str, Polished]) -> None:
     """Writes both files; an interrupted write leaves neither half written.
 
     Args:
         json: path of ``polish.json``.
         weights: path of ``polished.pt``, a file for ``torch.load(weights_only=True)``.
-        found: SubNets by name of the export.
+        exports: SubNets by name of the export.
     """
-    own = {name: each.weights for name, each in found.items() if each.weights is not None}
-    content = {name: {"subnet": found[name].subnet.id, "weights": _tensors(each)} for name, each in own.items()}
+    own = {name: each.weights for name, each in exports.items() if each.weights is not None}
+    content = {name: {"subnet": exports[name].subnet.id, "weights": _tensors(each)} for name, each in own.items()}
     with atomic(weights) as temporary:
         torch.save({"schema_version": SCHEMA, "subnets": content}, temporary)
     write_json(
         json,
         {
-            "subnets": {name: each.subnet.assignment for name, each in found.items()},
-            "weights": {name: POLISHED if name in own else INHERITED for name in found},
+            "subnets": {name: each.subnet.assignment for name, each in exports.items()},
+            "weights": {name: POLISHED if name in own else INHERITED for name in exports},
             "accuracy_validation": {
-                name: {INHERITED: each.inherited, POLISHED: each.polished} for name, each in found.items()
+                name: {INHERITED: each.inherited, POLISHED: each.polished} for name, each in exports.items()
             },
-            "images": max((each.images for each in found.values()), default=0),
+            "images": max((each.images for each in exports.values()), default=0),
         },
     )
 

@@ -107,10 +107,10 @@ class Lockstep:
     @torch.no_grad()
     def losses(self, batch: Step) -> list[float]:
         """The loss of each SubNet in evaluation mode, without gradients."""
-        wanted = self._teach(batch.images)
+        taught = self._teach(batch.images)
         for student in self._students:
             student.eval()
-        return [self._loss(number, batch, wanted).item() for number in range(len(self._students))]
+        return [self._loss(number, batch, taught).item() for number in range(len(self._students))]
 
     def clip(self) -> None:
         """Scales the gradients of each SubNet down to ``config.gradient_norm``."""
@@ -137,19 +137,19 @@ class Lockstep:
 
     def _outputs(self, network: nn.Module, images: torch.Tensor, shown: Sequence[str]) -> Outputs:
         """What a network returns, and behind it the tensors that it shows."""
-        found = forward(network, images, self._config.precision)
-        return found if shown and isinstance(found, tuple) else (found,)
+        outputs = forward(network, images, self._config.precision)
+        return outputs if shown and isinstance(outputs, tuple) else (outputs,)
 
-    def _loss(self, number: int, batch: Step, wanted: Outputs) -> torch.Tensor:
+    def _loss(self, number: int, batch: Step, targets: Outputs) -> torch.Tensor:
         """The loss of one SubNet, counted from 0, towards the teacher's outputs."""
         config = self._config
         images = sized(batch.images, self._resolutions[number])
-        found = self._outputs(self._computing[number], images, self._own[number])
-        loss = self._task.loss(found[0], batch.labels, wanted[0], self._lesson)
-        taught = dict(zip(self._shown, wanted[1:], strict=True))
+        shown = self._outputs(self._computing[number], images, self._own[number])
+        loss = self._task.loss(shown[0], batch.labels, targets[0], self._lesson)
+        taught = dict(zip(self._shown, targets[1:], strict=True))
         features: list[torch.Tensor] = []
         streams: list[torch.Tensor] = []
-        for name, ours in zip(self._own[number], found[1:], strict=True):
+        for name, ours in zip(self._own[number], shown[1:], strict=True):
             if name in taught:  # one of both may have no features to show
                 distance = feature_loss(ours, taught[name], self._axes.get(name))
                 (streams if name in self._axes else features).append(distance)

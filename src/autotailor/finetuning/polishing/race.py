@@ -235,28 +235,28 @@ class _Race:
         measured = self._evaluate(modules, entrants)
         for subnet in entrants:
             budgets = " ".join(name for name, heat in heats.items() if subnet in heat)
-            found, before = measured[subnet.id], self._divergences.get(subnet.id, math.nan)
-            row = (subnet.id, budgets, epochs, self._images, self._accuracies[subnet.id], found.accuracy, found.error)
-            self.rows.append((round_number, *row, before, found.divergence))
-        self._accuracies = {id_: found.accuracy for id_, found in measured.items()}
-        self._divergences = {id_: found.divergence for id_, found in measured.items()}
+            now, before = measured[subnet.id], self._divergences.get(subnet.id, math.nan)
+            row = (subnet.id, budgets, epochs, self._images, self._accuracies[subnet.id], now.accuracy, now.error)
+            self.rows.append((round_number, *row, before, now.divergence))
+        self._accuracies = {id_: now.accuracy for id_, now in measured.items()}
+        self._divergences = {id_: now.divergence for id_, now in measured.items()}
         self._graphs = {
             subnet.id: module.graph.with_weights(module.arrays())
             for subnet, module in zip(entrants, modules, strict=True)
         }
-        for id_, found in measured.items():
-            self._keep(id_, found)
+        for id_, now in measured.items():
+            self._keep(id_, now)
 
-    def _keep(self, id_: str, found: Standing) -> None:
+    def _keep(self, id_: str, now: Standing) -> None:
         """Keeps the weights that a SubNet has now, unless those of an earlier round were better."""
         before = self._reached.get(id_)
-        if before is None or found.merit >= before.standing.merit:
-            self._reached[id_] = _Reached(found, self._graphs[id_], self._images)
-        elif before.standing.accuracy - found.accuracy > CLEAR * found.error:
+        if before is None or now.merit >= before.standing.merit:
+            self._reached[id_] = _Reached(now, self._graphs[id_], self._images)
+        elif before.standing.accuracy - now.accuracy > CLEAR * now.error:
             logger.warning(
                 "polish: the last round took SubNet %s from %.1f to %.1f %%; the weights of before stay; lower "
                 "polish.lr, or the epochs of this round",
-                *(id_, before.standing.accuracy, found.accuracy),
+                *(id_, before.standing.accuracy, now.accuracy),
             )
 
     def result(self) -> dict[str, Polished]:
@@ -279,11 +279,11 @@ class _Race:
         """Whether weights are judged by how near their answers are to the teacher's."""
         return self._config.judge == DIVERGENCE
 
-    def _beats(self, found: Standing, kept: SubNet) -> bool:
+    def _beats(self, now: Standing, kept: SubNet) -> bool:
         """Whether trained weights are better than a SubNet that inherits; its accuracy counts without its luck."""
         if not self._is_taught:
-            return found.accuracy > self._expected[kept.id]
-        return found.merit > self._inheriting(kept).merit
+            return now.accuracy > self._expected[kept.id]
+        return now.merit > self._inheriting(kept).merit
 
     def _inheriting(self, subnet: SubNet) -> Standing:
         """A SubNet with the weights that it inherits."""
@@ -295,9 +295,9 @@ class _Race:
     def _judge_inherited(self, subnets: Sequence[SubNet]) -> None:
         """Judges SubNets with the weights that they inherit, where the teacher's answers count; each of them once."""
         fresh = [subnet for subnet in subnets if subnet.id not in self._standings] if self._is_taught else []
-        found = self._judge(self._modules(self._sliced(self._net, fresh)), fresh) if fresh else {}
-        self._standings |= found
-        self._divergences |= {id_: each.divergence for id_, each in found.items()}
+        judged = self._judge(self._modules(self._sliced(self._net, fresh)), fresh) if fresh else {}
+        self._standings |= judged
+        self._divergences |= {id_: each.divergence for id_, each in judged.items()}
 
     def _best(self, name: str, count: int) -> list[SubNet]:
         """The best SubNets of a budget among those of the last round, the first of equals first.
@@ -306,12 +306,12 @@ class _Race:
         answers are nearest to these.
         """
         largest = self._net.largest()
-        known = [s for s in self._contests[name] if s.id in self._accuracies and s != largest]
-        known.sort(key=lambda subnet: -self._accuracies[subnet.id])
+        ranked = [s for s in self._contests[name] if s.id in self._accuracies and s != largest]
+        ranked.sort(key=lambda subnet: -self._accuracies[subnet.id])
         if not self._is_taught:
-            return known[:count]
-        self._judge_inherited(known := known[: COMPARED * count])
-        return sorted(known, key=lambda subnet: self._divergences[subnet.id])[:count]
+            return ranked[:count]
+        self._judge_inherited(ranked := ranked[: COMPARED * count])
+        return sorted(ranked, key=lambda subnet: self._divergences[subnet.id])[:count]
 
     def _train(
         self, number: int, config: PolishConfig, stream: LaterEpochs, entrants: Sequence[SubNet]
@@ -394,13 +394,13 @@ class _Race:
 
     def _evaluate(self, modules: Sequence[GraphModule], entrants: Sequence[SubNet]) -> dict[str, Standing]:
         """What trained SubNets are now, by id; and a line for each."""
-        found = self._judge(modules, entrants)
-        for id_, now in found.items():
+        standings = self._judge(modules, entrants)
+        for id_, now in standings.items():
             logger.info("polish: SubNet %s %.1f %%, before %.1f %%", id_, now.accuracy, self._accuracies[id_])
             if self._is_taught:
                 told = (now.divergence, self._divergences[id_])
                 logger.info("polish: its answers are %.3f nats from the teacher's, before %.3f", *told)
-        return found
+        return standings
 
     def _judge(self, modules: Sequence[GraphModule], subnets: Sequence[SubNet]) -> dict[str, Standing]:
         """Where networks stand on the validation set, by id.
@@ -413,11 +413,11 @@ class _Race:
             return jury.standing(modules[number], resolution_of(subnets[number]))
 
         workers, device, own = self._config.workers, self._device, range(group.rank, len(subnets), group.size)
-        found = torch.zeros(len(subnets), len(fields(Standing)), dtype=torch.float64)
+        numbers = torch.zeros(len(subnets), len(fields(Standing)), dtype=torch.float64)
         with deterministic(self._config.threads, device), executor(workers, device) as pool:
             for number, each in zip(own, pool.map(one, own), strict=True):
-                found[number] = torch.tensor(astuple(each), dtype=torch.float64)
-        rows = group.gather(found).sum(0).tolist()
+                numbers[number] = torch.tensor(astuple(each), dtype=torch.float64)
+        rows = group.gather(numbers).sum(0).tolist()
         return {subnet.id: Standing(*row) for subnet, row in zip(subnets, rows, strict=True)}
 
     @cached_property

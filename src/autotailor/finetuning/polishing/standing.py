@@ -67,31 +67,31 @@ class Jury:
     def __init__(self, images: EvaluationSet, teacher: Teacher | None, independent: bool = False) -> None:
         self._images, self._teacher, self._task = images, teacher, of(images)
         self._lesson = Lesson(weight=1.0, independent=independent)
-        self._wanted: list[Any] = []
+        self._taught_outputs: list[Any] = []
         self._lock = Lock()
 
     @torch.no_grad()
     def standing(self, network: nn.Module, resolution: int) -> Standing:
         """Of a network, images to logits, whose images have sides of so many pixels (0: as they are)."""
         network.eval()
-        device, found, apart = device_of(network), list[torch.Tensor](), 0.0
-        wanted = self._taught()
+        device, parts, apart = device_of(network), list[torch.Tensor](), 0.0
+        lessons = self._taught()
         for number, (images, targets) in enumerate(self._images.batches(BATCH)):
-            sized, known = as_input(images, device, resolution), put(targets, device)
+            sized, placed = as_input(images, device, resolution), put(targets, device)
             outputs = forward(network, sized, "fp32")
-            found.append(self._task.judge(self._task.read(outputs, sized.shape[-1]), known).values.cpu())
-            if wanted:
-                soft = self._task.loss(outputs, known, wanted[number], self._lesson)
+            parts.append(self._task.judge(self._task.read(outputs, sized.shape[-1]), placed).values.cpu())
+            if lessons:
+                soft = self._task.loss(outputs, placed, lessons[number], self._lesson)
                 apart += float(soft) * len(images)
-        values = torch.cat(found).numpy()
-        return Standing(*accuracy(values, self._images.groups), apart / len(values) if wanted else math.nan)
+        values = torch.cat(parts).numpy()
+        return Standing(*accuracy(values, self._images.groups), apart / len(values) if lessons else math.nan)
 
     def _taught(self) -> Sequence[Any]:
         """The teacher's answers to each batch; they are computed once, whichever thread asks first."""
         with self._lock:
-            if self._teacher is not None and not self._wanted:
+            if self._teacher is not None and not self._taught_outputs:
                 network, side = self._teacher.network.eval(), self._teacher.resolution
                 device = device_of(network)
                 for images, _ in self._images.batches(BATCH):
-                    self._wanted.append(forward(network, as_input(images, device, side), "fp32"))
-        return self._wanted
+                    self._taught_outputs.append(forward(network, as_input(images, device, side), "fp32"))
+        return self._taught_outputs

@@ -48,19 +48,19 @@ def choose_teacher(
     largest = Teacher.largest_of(net, device, "the largest SubNet", logits=of(data).logits)
     if config.teacher == LARGEST:
         return largest
-    known = Teacher.largest_of(original, device, logits=of(data).logits)
+    unchanged = Teacher.largest_of(original, device, logits=of(data).logits)
     with deterministic(config.threads, device):
-        now, before = (correctness(each.network, data.validation, each.resolution) for each in (largest, known))
-    found = known if has_forgotten(before, now, data.validation.groups) else largest
+        now, before = (correctness(each.network, data.validation, each.resolution) for each in (largest, unchanged))
+    teacher = unchanged if has_forgotten(before, now, data.validation.groups) else largest
     score = score_of(data)
     said = standing(percent(now), percent(before), "the validation images", score, score.name)
-    logger.info("polish: %s teaches; the largest SubNet %s", found.name, said)
-    return found
+    logger.info("polish: %s teaches; the largest SubNet %s", teacher.name, said)
+    return teacher
 
 
 def _named(data: DataSplits, config: PolishConfig, device: torch.device) -> Teacher:
     """The network that the configuration names, after a check of its accuracy."""
     with deterministic(config.threads, device):
-        found = load_teacher(config.teacher, data, device, KEY)
-        question(found.network, data, found.resolution, config.accept_chance, found.name, "polish.accept_chance")
-    return found
+        teacher = load_teacher(config.teacher, data, device, KEY)
+        question(teacher.network, data, teacher.resolution, config.accept_chance, teacher.name, "polish.accept_chance")
+    return teacher

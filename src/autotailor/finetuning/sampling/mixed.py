@@ -76,9 +76,9 @@ class Mixed(Strategy):
     def _by_macs(self, at: Callable[[SubNet], SubNet], random: np.random.Generator) -> SubNet:
         """Of ``DRAWS`` SubNets the one nearest to a uniform number of MACs at the step's resolution."""
         low, high = self._cost.predict(stack([at(self.smallest()), at(self.largest())]))
-        wanted = random.uniform(low, high)
+        target = random.uniform(low, high)
         drawn = [at(self.between(random)) for _ in range(DRAWS)]
-        return drawn[int(np.argmin(np.abs(self._cost.predict(stack(drawn)) - wanted)))]
+        return drawn[int(np.argmin(np.abs(self._cost.predict(stack(drawn)) - target)))]
 
     @cached_property
     def _cost(self) -> Metric:

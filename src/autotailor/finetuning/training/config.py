@@ -74,7 +74,7 @@ class LoopConfig(Section, of="training", error=TrainingError, kw_only=True):
 
     epochs: Natural
     batch_size: Annotated[int, Bound(ge=2)] = 64
-    optimizer: Annotated[str, OneOf(known=names)] = "adamw"
+    optimizer: Annotated[str, OneOf(listed=names)] = "adamw"
     lr: Annotated[float, Bound(gt=0, expected="a rate above 0 (where nothing is to be trained, 0 epochs)")] = 4e-3
     warmup: Annotated[float, Bound(ge=0, le=1, expected="a share of the steps from 0 to 1")] = 0.05
     weight_decay: NotNegative = 0.02

@@ -78,8 +78,8 @@ class Guard:
         alike = sorted(self._losses[kind(self._step)])
         if len(alike) >= ENOUGH:
             return alike[math.ceil(HIGH * len(alike)) - 1]
-        known = list(chain.from_iterable(self._losses.values()))
-        return max(known) if len(known) >= ENOUGH else None
+        losses = list(chain.from_iterable(self._losses.values()))
+        return max(losses) if len(losses) >= ENOUGH else None
 
     def _trained(self) -> str:
         what = description(self._step)

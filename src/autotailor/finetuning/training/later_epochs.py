@@ -27,10 +27,10 @@ class LaterEpochs(TrainStream):
 
     def batches(self, epoch: int, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """See TrainStream."""
-        found = self._stream.batches(self._first + epoch, batch_size, start)
-        return islice(found, self.num_batches(batch_size) - start)
+        batches = self._stream.batches(self._first + epoch, batch_size, start)
+        return islice(batches, self.num_batches(batch_size) - start)
 
     def shards(self, epoch: int, batch_size: int, start: int = 0, shard: Shard = WHOLE) -> Iterator[Batch]:
         """See TrainStream."""
-        found = self._stream.shards(self._first + epoch, batch_size, start, shard)
-        return islice(found, self.num_batches(batch_size) - start)
+        batches = self._stream.shards(self._first + epoch, batch_size, start, shard)
+        return islice(batches, self.num_batches(batch_size) - start)

@@ -169,14 +169,14 @@ class _Loop:
         """Gives the module its best state, where that is asked for and known; returns whether it has."""
         if not self._watch.keeps_best:
             return False
-        found = self._best.load(self._module, self._title)
-        if not found and self._position.history and self._group.is_first:
+        loaded = self._best.load(self._module, self._title)
+        if not loaded and self._position.history and self._group.is_first:
             logger.warning(
                 "%s: keep is best, and no accuracy was measured while this training ran, so that its last state is "
                 "kept; remove %s to train again with the panel",
                 *(self._title, self._checkpoint.path),
             )
-        return found
+        return loaded
 
     def _batches_from(self, epoch: int, start: int) -> Iterator[Batch]:
         """This process's part of the batches."""
@@ -239,12 +239,12 @@ class _Loop:
             "loss": at.loss_sum / max(1, at.batch),
             "lr": learning_rate(self._config, at.epoch * self._batches + at.batch - 1, self._steps),
         }
-        rate, accuracies, found = pace.rate(), self._measure(), ""
+        rate, accuracies, told = pace.rate(), self._measure(), ""
         if accuracies is not None:
-            row, found = {**row, **accuracies.columns}, f"; {accuracies}"
+            row, told = {**row, **accuracies.columns}, f"; {accuracies}"
         logger.info(
             "%s: epoch %d of %d, loss %.4f%s%s",
-            *(self._title, at.epoch + 1, epochs, row["loss"], pace.said(rate), found),
+            *(self._title, at.epoch + 1, epochs, row["loss"], pace.said(rate), told),
         )
         self._watch.record(row if rate is None else {**row, "images_per_second": rate}, at.epoch)
         at.history.append(row)
@@ -254,12 +254,12 @@ class _Loop:
         """Accuracies after the epoch of the state that would be kept now, which is written if it is the best."""
         at = self._position
         with self._average.applied() if self._average else nullcontext():
-            found = self._watch.accuracies(self._module, at.epoch, self._config.epochs)
-            if found is not None and found.score > at.best:
-                at.best = found.score
+            accuracies = self._watch.accuracies(self._module, at.epoch, self._config.epochs)
+            if accuracies is not None and accuracies.score > at.best:
+                at.best = accuracies.score
                 if self._group.is_first:
                     self._best.write(self._module, at.epoch, at.best)
-        return found
+        return accuracies
 
     def _healthy(self) -> Path | None:
         """The newest checkpoint from whose weights a finite loss followed; None where there is none."""
@@ -290,12 +290,12 @@ class _Loop:
 
     def _warn_of_large_batch(self) -> None:
         """Says that each epoch is one step where a batch holds more images than an epoch, as nobody wants it."""
-        images, wanted = len(self._stream), self._config.batch_size
-        if wanted > images and self._group.is_first:
+        images, batch = len(self._stream), self._config.batch_size
+        if batch > images and self._group.is_first:
             logger.warning(
                 "%s: batch_size is %d, and an epoch has %d images, so that each epoch is one step of %d images; choose "
                 "a smaller batch_size or more epochs",
-                *(self._title, wanted, images, images),
+                *(self._title, batch, images, images),
             )
 
     def _restore(self, other: str | None) -> None:

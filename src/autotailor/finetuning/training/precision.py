@@ -44,12 +44,12 @@ def forward(network: nn.Module, images: torch.Tensor, precision: str) -> Any:
     """
     kind = images.device.type
     with _mixed(kind, resolve(precision, kind)):
-        found = network(images)
-    return _float(found)
+        outputs = network(images)
+    return _float(outputs)
 
 
-def _float(found: Any) -> Any:
-    return tuple(map(_float, found)) if isinstance(found, tuple) else found.float()
+def _float(outputs: Any) -> Any:
+    return tuple(map(_float, outputs)) if isinstance(outputs, tuple) else outputs.float()
 
 
 def _mixed(kind: str, precision: str) -> AbstractContextManager[object]:

@@ -55,10 +55,10 @@ class RegionalMuon(NAdamW):  # type: ignore[misc]
 
         Parameters that are no matrices get gradients as a whole.
         """
-        known, every = {gradient.weight: gradient for gradient in gradients}, self.param_groups
-        matrices = {w: known[w] for group in every if group["orthogonal"] for w in group["params"] if w in known}
-        for weight in known.keys() - matrices.keys():
-            weight.grad = known[weight].whole()
+        partial, every = {gradient.weight: gradient for gradient in gradients}, self.param_groups
+        matrices = {w: partial[w] for group in every if group["orthogonal"] for w in group["params"] if w in partial}
+        for weight in partial.keys() - matrices.keys():
+            weight.grad = partial[weight].whole()
         leaves = {weight: gradient.leaf() for weight, gradient in matrices.items()}
         self._parts = {leaves[weight]: gradient for weight, gradient in matrices.items()}
         self.param_groups = [{**g, "params": [leaves.get(p, p) for p in g["params"]]} for g in every]
@@ -123,8 +123,8 @@ def orthogonal(matrix: torch.Tensor) -> torch.Tensor:
     instructions takes 20 times as long in bfloat16.
     """
     dtype = torch.bfloat16 if resolve("auto", matrix.device.type) == "bf16" else torch.float32
-    found: torch.Tensor = zeropower_via_newtonschulz(matrix, len(COEFFICIENTS), COEFFICIENTS, dtype=dtype)
-    return found
+    result: torch.Tensor = zeropower_via_newtonschulz(matrix, len(COEFFICIENTS), COEFFICIENTS, dtype=dtype)
+    return result
 
 
 def by_method(groups: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

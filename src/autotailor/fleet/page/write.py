@@ -38,19 +38,19 @@ def write_page(fleet: Fleet, path: Path) -> None:
         fleet: the finished runs.
         path: of the page.
     """
-    found = tables(fleet)
-    for name, table in found.items():
+    results = tables(fleet)
+    for name, table in results.items():
         with atomic(path.parent / f"{name}.csv") as temporary:
             table.to_csv(temporary, index=False)
-    write_text(path, render(fleet, found))
+    write_text(path, render(fleet, results))
 
 
-def render(fleet: Fleet, found: Mapping[str, pd.DataFrame]) -> str:
+def render(fleet: Fleet, results: Mapping[str, pd.DataFrame]) -> str:
     """The page's HTML.
 
     Args:
         fleet: the finished runs.
-        found: a result of ``tables``.
+        results: a result of ``tables``.
     """
     environment = Environment(
         loader=PackageLoader("autotailor.fleet.page", "templates"),
@@ -62,18 +62,18 @@ def render(fleet: Fleet, found: Mapping[str, pd.DataFrame]) -> str:
     )
     environment.filters |= {"number": number, "share": share}
     score = fleet.of(fleet.models[0], fleet.devices[0]).score
-    spent = minutes(found["effort"])
+    spent = minutes(results["effort"])
     return environment.get_template("index.html").render(
         fleet=fleet,
         score=score,
-        best=_by_device(found["best"]),
-        exports=_exports(found["exports"]),
-        single=found["single"].to_dict("records"),
+        best=_by_device(results["best"]),
+        exports=_exports(results["exports"]),
+        single=results["single"].to_dict("records"),
         spent=spent,
-        charts=[chart(fleet, device, found["front"]) for device in fleet.devices],
-        answers=answers(found["best"], score),
+        charts=[chart(fleet, device, results["front"]) for device in fleet.devices],
+        answers=answers(results["best"], score),
         cost_of_a_device=cost_of_a_device(spent),
-        loss_of_a_single=loss_of_a_single(found["single"]),
+        loss_of_a_single=loss_of_a_single(results["single"]),
     )
 
 
@@ -102,10 +102,10 @@ def _by_device(best: pd.DataFrame) -> dict[str, list[tuple[dict[str, object], li
 
 def _exports(table: pd.DataFrame) -> dict[tuple[str, str], dict[str, dict[str, object]]]:
     """Each exported SubNet, as model and name, to its rows by device."""
-    found: dict[tuple[str, str], dict[str, dict[str, object]]] = {}
+    rows: dict[tuple[str, str], dict[str, dict[str, object]]] = {}
     for row in _records(table):
-        found.setdefault((str(row["model"]), str(row["name"])), {})[str(row["device"])] = row
-    return found
+        rows.setdefault((str(row["model"]), str(row["name"])), {})[str(row["device"])] = row
+    return rows
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, object]]:
@@ -119,19 +119,19 @@ def answers(best: pd.DataFrame, score: Score) -> list[str]:
         best: a result of ``best.best_within``.
         score: what the share of right answers is called.
     """
-    found = []
+    sentences = []
     for device, rows in best[best["is_best"]].groupby("device", sort=False):
         models = list(dict.fromkeys(rows["model"]))
-        asked = best[best["device"] == device]["budget"].nunique()
-        if len(models) == 1 and len(rows) == asked:
-            within = "the budget" if asked == 1 else f"each of the {asked} budgets"
-            found.append(f"On {device}, {models[0]} is the {score.best} network within {within}.")
+        count = best[best["device"] == device]["budget"].nunique()
+        if len(models) == 1 and len(rows) == count:
+            within = "the budget" if count == 1 else f"each of the {count} budgets"
+            sentences.append(f"On {device}, {models[0]} is the {score.best} network within {within}.")
         else:
             parts = [
                 f"{model} {_range(part, rows['unit'].iloc[0])}" for model, part in rows.groupby("model", sort=False)
             ]
-            found.append(f"On {device}, the {score.best} network is {' and '.join(parts)}.")
-    return found
+            sentences.append(f"On {device}, the {score.best} network is {' and '.join(parts)}.")
+    return sentences
 
 
 def _range(rows: pd.DataFrame, unit: str) -> str:
@@ -160,14 +160,14 @@ def loss_of_a_single(single: pd.DataFrame) -> str:
     Args:
         single: a result of ``single.single_subnets``.
     """
-    known = single.dropna(subset=["loss"])
-    if known.empty:
+    comparable = single.dropna(subset=["loss"])
+    if comparable.empty:
         return "No single SubNet keeps the budgets of all devices."
-    worst = known.iloc[int(known["loss"].to_numpy().argmax())]
-    missing = single["budgets"].nunique() - known["budgets"].nunique()
+    worst = comparable.iloc[int(comparable["loss"].to_numpy().argmax())]
+    missing = single["budgets"].nunique() - comparable["budgets"].nunique()
     none = f" For {missing} rows of budgets no SubNet keeps all of them." if missing else ""
     return (
-        f"One SubNet for all devices loses {known['loss'].mean():.1f} points on average, and at most "
+        f"One SubNet for all devices loses {comparable['loss'].mean():.1f} points on average, and at most "
         f"{worst['loss']:.1f} points, on {worst['device']}.{none}"
     )
 

@@ -71,7 +71,7 @@ class Asked(ABC):
     nested: ClassVar[bool] = False
 
     @abstractmethod
-    def choices(self, asked: object) -> tuple[str, ...]:
+    def choices(self, value: object) -> tuple[str, ...]:
         """The choices that ``space.alternatives.KIND`` asks for: ``KIND`` or ``KIND:PARAMETER``, the dearest first.
 
         Raises:
@@ -120,20 +120,20 @@ def name_of(node: Node, kind: str, part: str) -> str:
     return f"{node.name}:{kind}.{part}"
 
 
-def read_shares(kind: str, asked: object) -> tuple[str, ...]:
+def read_shares(kind: str, value: object) -> tuple[str, ...]:
     """Choices ``KIND:SHARE`` from a list of shares between 0 and 1, the largest first."""
-    if isinstance(asked, Sequence) and all(isinstance(x, int | float) and 0 < x < 1 for x in asked):
-        return tuple(f"{kind}:{share:g}" for share in sorted(set(asked), reverse=True))
+    if isinstance(value, Sequence) and all(isinstance(x, int | float) and 0 < x < 1 for x in value):
+        return tuple(f"{kind}:{share:g}" for share in sorted(set(value), reverse=True))
     raise SpaceError(
-        f"space.alternatives.{kind}: expected a list of shares between 0 and 1 such as [0.75, 0.5], not {asked!r}"
+        f"space.alternatives.{kind}: expected a list of shares between 0 and 1 such as [0.75, 0.5], not {value!r}"
     )
 
 
-def read_switch(kind: str, asked: object) -> tuple[str, ...]:
+def read_switch(kind: str, value: object) -> tuple[str, ...]:
     """The choice ``KIND`` where true is asked for."""
-    if isinstance(asked, bool):
-        return (kind,) if asked else ()
-    raise SpaceError(f"space.alternatives.{kind}: expected true or false, not {asked!r}")
+    if isinstance(value, bool):
+        return (kind,) if value else ()
+    raise SpaceError(f"space.alternatives.{kind}: expected true or false, not {value!r}")
 
 
 def dense(graph: Graph, node: Node) -> Array | None:

@@ -28,7 +28,7 @@ def with_alternatives(graph: Graph, asked_of: Callable[[str, str], Asked]) -> Gr
     propagation = propagate(graph)
     static = {part.node for part in propagation.static}
     blocks = find_blocks(graph, propagation)
-    asked = {
+    by_node = {
         node.name: asked_of(block.name, block.kind)
         for block in blocks
         for node in block.nodes
@@ -37,7 +37,7 @@ def with_alternatives(graph: Graph, asked_of: Callable[[str, str], Asked]) -> Gr
     nodes: list[Node] = []
     weights, shapes = dict(graph.weights), dict(graph.shapes)
     for node in graph.nodes:
-        branches = _branches(graph, node, asked.get(node.name, {}))
+        branches = _branches(graph, node, by_node.get(node.name, {}))
         nodes.extend(_joined(node, branches) if branches else (node,))
         for branch in branches.values():
             weights |= branch.weights
@@ -57,9 +57,9 @@ def original_of(tensor: str) -> str:
     return f"{tensor}:{ORIGINAL}"
 
 
-def _branches(graph: Graph, node: Node, asked: Asked) -> dict[str, Branch]:
+def _branches(graph: Graph, node: Node, by_kind: Asked) -> dict[str, Branch]:
     maps = of_maps()
-    fitting = {kind: choices for kind, choices in asked.items() if kind in maps and maps[kind].fits(graph, node)}
+    fitting = {kind: choices for kind, choices in by_kind.items() if kind in maps and maps[kind].fits(graph, node)}
     built = ((kind, maps[kind].build(graph, node, choices)) for kind, choices in fitting.items())
     return {kind: branch for kind, branch in built if branch is not None}
 

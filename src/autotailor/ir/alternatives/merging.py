@@ -72,11 +72,11 @@ class Ending:
 
 def activations_behind(graph: Graph, tensor: str) -> tuple[tuple[tuple[str, object], ...], str]:
     """The activation functions that a tensor went through last, the last first, and the tensor in front of them."""
-    found: list[tuple[str, object]] = []
+    activations: list[tuple[str, object]] = []
     while (node := graph.producers.get(tensor)) is not None and _is_activation(node):
-        found.append((node.kind, node.attributes))
+        activations.append((node.kind, node.attributes))
         tensor = node.inputs[0]
-    return tuple(found), tensor
+    return tuple(activations), tensor
 
 
 def _is_activation(node: Node) -> bool:
@@ -115,14 +115,14 @@ def ending_of(graph: Graph, nodes: Sequence[Node], output: str) -> Ending | None
 
 def _behind(own: Mapping[str, Node], tensor: str) -> set[str]:
     """Names of the nodes that a tensor follows from, among those that write some tensors."""
-    found: set[str] = set()
+    names: set[str] = set()
     pending = [tensor]
     while pending:
         node = own.get(pending.pop())
-        if node is not None and node.name not in found:
-            found.add(node.name)
+        if node is not None and node.name not in names:
+            names.add(node.name)
             pending.extend(node.inputs)
-    return found
+    return names
 
 
 def _vector(graph: Graph, node: Node) -> str:
@@ -148,8 +148,8 @@ def find_merges(
     if len(chosen) <= spared:
         return None
     dimensions, ends = propagation.dimensions, (chosen[0].input, chosen[-1].output)
-    wanted = [dimensions[name] for name in ends]
-    fitting = (block for block in chosen if [dimensions[name] for name in (block.input, block.output)] == wanted)
+    span = [dimensions[name] for name in ends]
+    fitting = (block for block in chosen if [dimensions[name] for name in (block.input, block.output)] == span)
     model = next(fitting, None)
     if not all(_follows(graph, *pair) for pair in itertools.pairwise(chosen)):
         return Merge(chosen, None, "its blocks are not all that follows one another")

@@ -139,19 +139,19 @@ def rebuildable(graph: Graph, propagation: Propagation, block: Block) -> Interio
     return interior if interior.hidden and not unfit(graph, propagation, block, block) else None
 
 
-def find_copies(graph: Graph, propagation: Propagation, block: Block, asked: Mapping[str, Sequence[str]]) -> list[Copy]:
+def find_copies(graph: Graph, propagation: Propagation, block: Block, kinds: Mapping[str, Sequence[str]]) -> list[Copy]:
     """The copies of a block for choices that are asked for, by kind, as far as the block can be rebuilt so."""
-    wanted = [(each, choice) for kind, each in of_blocks().items() for choice in asked.get(kind, ())]
-    interior = rebuildable(graph, propagation, block) if wanted else None
+    pairs = [(each, choice) for kind, each in of_blocks().items() for choice in kinds.get(kind, ())]
+    interior = rebuildable(graph, propagation, block) if pairs else None
     if interior is None:
         return []
-    fitting = [(each, choice) for each, choice in wanted if each.fits(interior)]
+    fitting = [(each, choice) for each, choice in pairs if each.fits(interior)]
     return [Copy((block,), choice, each.rebuild(interior, choice), block.input) for each, choice in fitting]
 
 
 def copied_again(graph: Graph) -> Weights:
     """The weights of all copies, merged blocks included, as the blocks have them now that were copied."""
-    found: dict[str, Array] = {}
+    weights: dict[str, Array] = {}
     joints = copy_junctions(graph)
     if any(kind_of(joint.get(SOURCES)[1]) != MERGED for joint in joints):
         given = selected(graph)
@@ -162,13 +162,13 @@ def copied_again(graph: Graph) -> Weights:
         if (kind := of_blocks().get(kind_of(choice))) is None:
             end = f":{joint.name.removesuffix(':junction')}"
             names = (name for node in branch(graph, joint, 1) for name in node.inputs if name in graph.weights)
-            found.update((name, graph.weights[name.removesuffix(end)]) for name in names)
+            weights.update((name, graph.weights[name.removesuffix(end)]) for name in names)
             continue
         block = blocks[joint.get(OWNER)]
         copy = Copy((block,), choice, kind.rebuild(Interior(given, propagation, block), choice), block.input)
         new = copy.renamed()
-        found.update((new[name], weight) for name, weight in copy.branch.weights.items())
-    return found
+        weights.update((new[name], weight) for name, weight in copy.branch.weights.items())
+    return weights
 
 
 def replaced(

@@ -134,13 +134,13 @@ class View:
 
     def all_weighted(self, row: Row) -> tuple[Node, ...]:
         """Weighted operators of a path and of nested regions; regions that end in a product are left out."""
-        found: list[Node] = []
+        nodes: list[Node] = []
         for item in row:
             if isinstance(item, Node):
-                found.extend(self.weighted((item,)))
+                nodes.extend(self.weighted((item,)))
             elif item.join.kind != "Mul":
-                found.extend(self.all_weighted(item.nodes if item.paths is None else sum(item.paths, ())))
-        return tuple(found)
+                nodes.extend(self.all_weighted(item.nodes if item.paths is None else sum(item.paths, ())))
+        return tuple(nodes)
 
     def is_depthwise(self, node: Node) -> bool:
         """A convolution with one input channel per group."""
@@ -227,7 +227,7 @@ def register_template(template: type[BlockTemplate]) -> type[BlockTemplate]:
                 f"two block templates of kind {kind}: {type(other).__name__} and {template.__name__}; rename one"
             )
     _templates.append(template())
-    _templates.sort(key=lambda known: (known.order, known.kind))
+    _templates.sort(key=lambda each: (each.order, each.kind))
     return template
 
 

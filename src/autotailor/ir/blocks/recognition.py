@@ -91,9 +91,9 @@ class _Finder:
             return
         fill = region.join.kind == SINK or _is_neck(self._view.graph, region)
         for row, tensor in rows(self._view.graph, region):
-            known = len(self.blocks)
+            count = len(self.blocks)
             self.walk(row, tensor, region.fork, fill)
-            if len(self.blocks) == known and self._view.weighted(row):
+            if len(self.blocks) == count and self._view.weighted(row):
                 self._add_branch(row, tensor, region.fork)
 
     def _add_branch(self, row: Row, tensor: str, enclosing: str) -> None:
@@ -177,12 +177,12 @@ def _inner(handle: Handle, outer: set[Atom]) -> tuple[Atom, ...]:
 
 def _granules(view: View, items: Row, handles: Mapping[str, Handle]) -> dict[Atom, int]:
     """Channels per unit of each atom: the width of the atom's operator over the atom's size."""
-    found: dict[Atom, int] = {}
+    granules: dict[Atom, int] = {}
     for node in flat_nodes(items):
         channels = view.channels(node.outputs[0])
         for atom in channels.atoms():
-            found.setdefault(atom, channels.meta // atom.meta)
-    return {atom: found[atom] for handle in handles.values() for atom in handle.atoms if atom in found}
+            granules.setdefault(atom, channels.meta // atom.meta)
+    return {atom: granules[atom] for handle in handles.values() for atom in handle.atoms if atom in granules}
 
 
 def loose_nodes(graph: Graph, blocks: tuple[Block, ...], view: View) -> Iterator[tuple[Node, Block | None]]:

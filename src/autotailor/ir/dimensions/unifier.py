@@ -149,19 +149,19 @@ class Unifier:
         """Axes in row-major order regrouped to the sizes of a reshape; what does not fit becomes static."""
         pending = [f for axis in axes for f in factors_of(self.resolve(axis)) if f != Constant(1)]
         pending.reverse()
-        found: list[Dimension] = []
+        factors: list[Dimension] = []
         ahead = _ones_ahead(axes) if len(metas) >= len(axes) else 0
         for position, meta in enumerate(metas, 1):
             if meta == 1 and position <= ahead:  # axes of 1 in front of the batch stay in front of it
-                found.append(Constant(1))
+                factors.append(Constant(1))
                 continue
             taken = self._take(pending, meta)
             if taken is None:
                 return self._static(axes, metas)
             if position == len(metas) - 1 and metas[-1] > 1 and pending and isinstance(pending[-1], Batch):
                 taken = product((taken, pending.pop()))  # the last axis, that of the features, never carries the batch
-            found.append(taken)
-        return tuple(found)
+            factors.append(taken)
+        return tuple(factors)
 
     def _take(self, pending: list[Dimension], meta: int) -> Dimension | None:
         """Pops factors (from the end of ``pending``) that make up one axis; None where that is impossible."""

@@ -144,11 +144,8 @@ def _has_own(node: Node, graph: Graph) -> bool:
 
 def _identity(channels: int) -> dict[str, Array]:
     zeros, ones = np.zeros(channels, np.float32), np.ones(channels, np.float32)
-    return dict(zip(_VECTORS, (_gain(ones, EPSILON), zeros, zeros.copy(), ones), strict=True))
-
-
-def _gain(variance: Array, epsilon: float) -> Array:
-    return np.sqrt(variance.astype(np.float64) + epsilon).astype(np.float32)
+    gain = np.sqrt(ones.astype(np.float64) + EPSILON).astype(np.float32)
+    return dict(zip(_VECTORS, (gain, zeros, zeros.copy(), ones), strict=True))
 
 
 def _is_placeholder(node: Node, graph: Graph) -> bool:

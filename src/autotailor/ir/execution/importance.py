@@ -35,24 +35,20 @@ def permuted(elastic: ElasticGraph, orders: Mapping[Atom, Indices]) -> dict[str,
     """All weights with the channels of some atoms in other orders; the largest SubNet stays the same."""
     dimensions = elastic.propagation.dimensions
     return {
-        name: take_array(weight, plan_weight(dimensions[name], _meta_size, orders))
+        name: take_array(weight, plan_weight(dimensions[name], lambda atom: atom.meta, orders))
         for name, weight in elastic.graph.weights.items()
     }
-
-
-def _meta_size(atom: Atom) -> int:
-    return atom.meta
 
 
 def channel_orders(elastic: ElasticGraph, atoms: Sequence[Atom]) -> dict[Atom, Indices]:
     """For each atom the order of its channels, most important first; ties keep their order."""
     gains: dict[Atom, Array] = {}
     readers: dict[Atom, Array] = {}
-    wanted = set(atoms)
+    chosen = set(atoms)
     weights, dimensions = elastic.graph.weights, elastic.propagation.dimensions
     for node in elastic.original.nodes:
         if elastic.moments is None and node.kind == "BatchNormalization":
-            _spread(gains, _norms(weights[node.inputs[1]], 0), dimensions[node.inputs[1]][0], wanted)
+            _spread(gains, _norms(weights[node.inputs[1]], 0), dimensions[node.inputs[1]][0], chosen)
         elif node.kind in MIXING and node.inputs[1] in weights:
             weight, axis = weights[node.inputs[1]], reading_axis(node)
             if elastic.moments is not None and elastic.moments.reads(node.inputs[0], weight.shape[axis]):
@@ -60,7 +56,7 @@ def channel_orders(elastic: ElasticGraph, atoms: Sequence[Atom]) -> dict[Atom, I
                 worth = _norms(weight, axis, 2) * energies
             else:
                 worth = _norms(weight, axis)
-            _spread(readers, worth, dimensions[node.inputs[1]][axis], wanted)
+            _spread(readers, worth, dimensions[node.inputs[1]][axis], chosen)
     ones = {atom: np.ones(atom.meta) for atom in atoms}
     return {
         atom: np.argsort(-gains.get(atom, ones[atom]) * readers.get(atom, ones[atom]), kind="stable") for atom in atoms
@@ -75,18 +71,18 @@ def _norms(weight: Array, axis: int, power: int = 1) -> Array:
     return norms
 
 
-def _spread(into: dict[Atom, Array], norms: Array, dimension: Dimension, wanted: set[Atom]) -> None:
+def _spread(into: dict[Atom, Array], norms: Array, dimension: Dimension, atoms: set[Atom]) -> None:
     """Adds a number for each channel of an axis to the atoms of the axis."""
     if isinstance(dimension, Atom):
-        if dimension in wanted:
+        if dimension in atoms:
             into[dimension] = into.get(dimension, 0.0) + norms / max(norms.mean(), np.finfo(float).tiny)
     elif isinstance(dimension, Sum):
         offset = 0
         for part in dimension.parts:
-            _spread(into, norms[offset : offset + part.meta], part, wanted)
+            _spread(into, norms[offset : offset + part.meta], part, atoms)
             offset += part.meta
     elif isinstance(dimension, Product):
         shaped = norms.reshape([factor.meta for factor in dimension.factors])
         for i, factor in enumerate(dimension.factors):
             others = tuple(j for j in range(shaped.ndim) if j != i)
-            _spread(into, shaped.sum(axis=others), factor, wanted)
+            _spread(into, shaped.sum(axis=others), factor, atoms)

@@ -10,6 +10,8 @@ GELU = (
     Pattern("Gelu", "Mul(Mul(x, Add(Erf(Div(x, 1.41421356)), 1.0)), 0.5)"),
     Pattern("Gelu", "Mul(x, Mul(Add(Erf(Div(x, 1.41421356)), 1.0), 0.5))"),
 )
+SWISH = Pattern("Swish", "Mul(x, Sigmoid(x))")
+"""PyTorch's kernels do without it; runtimes have it."""
 BIASED_MATMUL = Pattern("MatMul", "Add(MatMul(x, W), B)", vectors=("B",))
 _TRANSPOSED = "Transpose(k, perm=(0, 1, 3, 2))"
 _WEIGHTED = "MatMul(Softmax({scores}, axis=-1), v)"

@@ -51,8 +51,8 @@ class Stream:
 def find_streams(elastic: ElasticGraph) -> tuple[Stream, ...]:
     """The streams that can be narrowed, and whose coordinates are nobody's."""
     channels = (atom for atom in elastic.architecture.sliced if not isinstance(atom, Kernel) and not atom.is_spatial)
-    found = (_stream(elastic, atom) for atom in channels)
-    return tuple(stream for stream in found if stream is not None)
+    streams = (_stream(elastic, atom) for atom in channels)
+    return tuple(stream for stream in streams if stream is not None)
 
 
 def _stream(elastic: ElasticGraph, atom: Atom) -> Stream | None:
@@ -104,20 +104,20 @@ def _commutes(node: Node, elastic: ElasticGraph, atom: Atom) -> bool:
     """Whether a node reads and writes nothing but activations in which the channels are an axis of their own."""
     names = [name for name in (*node.inputs, *node.outputs) if name]
     axes = [[axis for axis in elastic.propagation.dimensions[name] if axis == atom] for name in names]
-    own = all(len(found) == _axes(elastic, name, atom) == 1 for name, found in zip(names, axes, strict=True))
+    own = all(len(places) == _axes(elastic, name, atom) == 1 for name, places in zip(names, axes, strict=True))
     return own and not any(name in elastic.graph.weights for name in names)
 
 
 def bases(elastic: ElasticGraph) -> dict[str, Matrix]:
     """Name of each stream's atom to its T ``[n, n]``, where the moments of all that is read are known."""
-    moments, found = elastic.moments, dict[str, Matrix]()
+    moments, turned = elastic.moments, dict[str, Matrix]()
     if moments is None:
-        return found
+        return turned
     for stream in find_streams(elastic):
         if all(moments.reads(reader.tensor, stream.atom.meta) for reader in stream.readers):
             seen = {reader.tensor: moments.channels[reader.tensor] for reader in stream.readers}
-            found[stream.atom.name] = _basis(elastic, stream, [each.astype(np.float64) for each in seen.values()])
-    return found
+            turned[stream.atom.name] = _basis(elastic, stream, [each.astype(np.float64) for each in seen.values()])
+    return turned
 
 
 def _basis(elastic: ElasticGraph, stream: Stream, seen: Sequence[Matrix]) -> Matrix:

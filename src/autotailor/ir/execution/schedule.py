@@ -74,13 +74,13 @@ class Schedule:
         """For each of ``len(nodes) + 1`` positions the tensors that are written before it and needed behind it."""
         read = {name for names in self.last.values() for name in names}.union(self.outputs)
         now = dict.fromkeys(name for name in (self.source,) if name in read)
-        found = [tuple(now)]
+        positions = [tuple(now)]
         for position, node in enumerate(self.nodes):
             now |= dict.fromkeys(name for name in node.outputs if name in read)
             for name in self.last.get(position, ()):
                 now.pop(name, None)
-            found.append(tuple(now))
-        return tuple(found)
+            positions.append(tuple(now))
+        return tuple(positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +116,8 @@ def find_overwritten(graph: Graph, nodes: Sequence[Node], outputs: Collection[st
         for name in node.outputs
         if reads[name] == 1 and name not in outputs
     }
-    found = ((node, _position(graph, node, free)) for node in nodes)
-    return {node.name: position for node, position in found if position is not None}
+    positions = ((node, _position(graph, node, free)) for node in nodes)
+    return {node.name: position for node, position in positions if position is not None}
 
 
 def _position(graph: Graph, node: Node, free: set[str]) -> int | None:

@@ -47,15 +47,15 @@ def scale_uniformly(graph: Graph, width: float, divisor: int) -> Graph:
 def channel_atoms(graph: Graph, propagation: Propagation) -> dict[Atom, int]:
     """Atoms of channels, with the channels that one unit of each stands for; of heads times channels only heads."""
     axes = dict.fromkeys(d for node in graph.nodes for name in node.outputs for d in propagation.dimensions[name])
-    found: dict[Atom, int] = {}
+    granules: dict[Atom, int] = {}
     inner: set[Atom] = set()
     for axis in axes:
         for part in parts_of(axis):
             factors = [f for f in factors_of(part) if isinstance(f, Atom) and not f.is_spatial]
             inner.update(factors[1:])
             for atom in factors[:1]:
-                found[atom] = max(found.get(atom, 1), part.meta // atom.meta)
-    return {atom: granule for atom, granule in found.items() if atom not in inner}
+                granules[atom] = max(granules.get(atom, 1), part.meta // atom.meta)
+    return {atom: granule for atom, granule in granules.items() if atom not in inner}
 
 
 def initialise(graph: Graph, seed: int) -> Graph:

@@ -286,10 +286,10 @@ def in_region(plan: WeightPlan, gradient: Tensor, region: Region, shape: Sequenc
         region: whose gradient is asked for.
         shape: of the whole weight.
     """
-    for axis, (part, wanted) in enumerate(zip(plan, region, strict=True)):
-        if part != wanted:
+    for axis, (part, target) in enumerate(zip(plan, region, strict=True)):
+        if part != target:
             whole = gradient if part is None else part.spread(gradient, axis, shape[axis])
-            gradient = whole if wanted is None else wanted.of_tensor(whole, axis).contiguous()
+            gradient = whole if target is None else target.of_tensor(whole, axis).contiguous()
     return gradient
 
 

@@ -133,8 +133,8 @@ def find_groups(elastic: ElasticGraph, fusion: FusionRules) -> tuple[tuple[Fused
         return tuple((group, None) for group in fuse(elastic.original, fusion))
     fused = _Fused(elastic, fusion)
     order = {node.name: position for position, node in enumerate(elastic.graph.nodes)}
-    found = [each for name in sorted(fused.producers(variables), key=order.__getitem__) for each in fused.of(name)]
-    return tuple(found)
+    groups = [each for name in sorted(fused.producers(variables), key=order.__getitem__) for each in fused.of(name)]
+    return tuple(groups)
 
 
 def _in_order(elastic: ElasticGraph) -> list[Variable]:
@@ -196,11 +196,11 @@ class _Fused:
 
     def _deciding(self, producer: str) -> tuple[str, ...]:
         """The variables on whose choices it depends what runs with a producer, where the producer is there."""
-        found = set()
+        names = set()
         for tried in self._tried:
             for name in tried:
                 others = {other: choice for other, choice in tried.items() if other != name}
                 both = (self.under(tried).get(producer), self.under(others).get(producer))
                 if None not in both and both[0] != both[1]:
-                    found.add(name)
-        return tuple(name for name in self._variables if name in found)
+                    names.add(name)
+        return tuple(name for name in self._variables if name in names)

@@ -5,15 +5,16 @@ place depends on are deduced, never run. The unique operators of the space are t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.dimensions.dimension import Batch, Dimension, factors_of
 from autotailor.ir.elastic_graph import ElasticGraph
+from autotailor.ir.errors import SpaceError
 from autotailor.ir.execution.slicing import specialise
-from autotailor.ir.feature import OPERANDS, Attributes, Follower, OperatorFeature, Shape, freeze_attributes
+from autotailor.ir.feature import OPERANDS, Attributes, Follower, OperatorFeature, Settings, Shape, freeze_attributes
 from autotailor.ir.fusion.groups import FusedGroup, find_groups
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
@@ -60,9 +61,9 @@ class Place:
         """The feature for each joint choice: objects in the shape of ``index``."""
         objects = np.empty(len(self.operators), dtype=object)
         objects[:] = self.operators
-        found = np.empty(self.index.shape, dtype=object)
-        found[...] = objects[self.index]
-        return found
+        features = np.empty(self.index.shape, dtype=object)
+        features[...] = objects[self.index]
+        return features
 
     def feature(self, subnet: SubNet) -> OperatorFeature | None:
         """The feature of the place in a SubNet; None where the block of the place is removed."""
@@ -135,6 +136,7 @@ def find_place(elastic: ElasticGraph, group: FusedGroup, when: Gate | None = Non
 
     Raises:
         IllegalSubNetError: a dimension vanishes for some choice.
+        SpaceError: one variable sets both the engine and a size of the group.
     """
     names = [*group.producer.inputs, *group.added, *group.producer.outputs, *group.outputs]
     axes = {name: elastic.propagation.dimensions[name] for name in names if name}
@@ -148,13 +150,33 @@ def find_place(elastic: ElasticGraph, group: FusedGroup, when: Gate | None = Non
         shapes = {name: tuple(check_size(d, size[d], name) for d in own) for name, own in axes.items()}
         number[row] = features.setdefault(group_feature(elastic.graph, group, shapes, batch_axes), len(features))
     gate = both(elastic.node_gates.get(group.producer.name), when)
-    return Place(group, joint.variables, tuple(features), number[joint.rows], gate, joint.derived)
+    place = Place(group, joint.variables, tuple(features), number[joint.rows], gate, joint.derived)
+    settings = elastic.settings.get(group.producer.name)
+    return place if settings is None else _in_settings(place, settings)
+
+
+def _in_settings(place: Place, settings: Settings) -> Place:
+    """The place with its features in each setting of the producer, in which the whole group runs."""
+    if settings.variable in (*place.variables, *(place.derived.variables if place.derived else ())):
+        raise SpaceError(
+            f"place {place.label}: {settings.variable} sets the engine and sizes of the place; give the engine a "
+            "variable of its own"
+        )
+    features: dict[OperatorFeature, int] = {}
+    number = np.array(
+        [
+            [features.setdefault(replace(each, setting=setting), len(features)) for each in place.operators]
+            for setting in settings.choices
+        ]
+    )
+    variables = (settings.variable, *place.variables)
+    return replace(place, variables=variables, operators=tuple(features), index=number[:, place.index])
 
 
 def batch_axis(dimensions: Sequence[Dimension]) -> int:
     """The axis that carries the batch; 0 where none does."""
-    found = (i for i, axis in enumerate(dimensions) if any(isinstance(factor, Batch) for factor in factors_of(axis)))
-    return next(found, 0)
+    batched = (i for i, axis in enumerate(dimensions) if any(isinstance(factor, Batch) for factor in factors_of(axis)))
+    return next(batched, 0)
 
 
 def batch_first(shape: Shape, batch_axes: Mapping[str, int] | None, name: str) -> Shape:

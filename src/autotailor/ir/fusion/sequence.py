@@ -53,12 +53,12 @@ def operator_sequence(
             name = stands_for[name]
         return name
 
-    found = []
+    operators = []
     for place in places:
         if (feature := place.feature(subnet)) is not None:
             reads = (*elastic.graph.activations(place.group.producer), *place.group.added)
-            found.append(PlacedOperator(feature, tuple(map(resolved, reads)), place.group.outputs))
-    return _as_needed(found)
+            operators.append(PlacedOperator(feature, tuple(map(resolved, reads)), place.group.outputs))
+    return _as_needed(operators)
 
 
 def _as_needed(operators: Sequence[PlacedOperator]) -> tuple[PlacedOperator, ...]:

@@ -71,8 +71,8 @@ class Liveness:
     def peaks(self, array: IntArray) -> FloatArray:
         """The largest sum of live activations and workspace for choice indices ``[n, variables]``: ``[n]``, MiB."""
         peaks = np.zeros(len(array))
-        for rows, found in look_up(array, *self._flat):
-            for values in found:
+        for rows, columns in look_up(array, *self._flat):
+            for values in columns:
                 np.maximum(peaks[rows], values, out=peaks[rows])
         if self.wide:
             for start in range(0, len(array), ROWS):
@@ -99,13 +99,13 @@ class Liveness:
     @cached_property
     def tables(self) -> Mapping[Scope, FloatArray]:
         """The largest memory of the steps of each scope, in MiB; steps of ``wide`` are left out."""
-        found: dict[Scope, FloatArray] = {}
+        tables: dict[Scope, FloatArray] = {}
         for scope, steps in self._steps_of.items():
             if steps[0] not in self.wide:
                 rows = grid(self.space, scope)
                 parts = [self.live(rows[i : i + ROWS])[:, steps].max(axis=1) for i in range(0, len(rows), ROWS)]
-                found[scope] = np.concatenate(parts).reshape(shape_of(self.space, scope))
-        return found
+                tables[scope] = np.concatenate(parts).reshape(shape_of(self.space, scope))
+        return tables
 
     @cached_property
     def _flat(self) -> tuple[npt.NDArray[np.float32], list[FloatArray]]:
@@ -123,11 +123,11 @@ class Liveness:
         """Scope to the steps whose memory depends on the variables of the scope; scopes inside others are left out."""
         scopes = {step: frozenset(self._names(step)) for step in range(self.steps + 1)}
         whole = [scope for scope in set(scopes.values()) if not any(scope < other for other in scopes.values())]
-        found: dict[Scope, list[int]] = {}
+        by_scope: dict[Scope, list[int]] = {}
         for step, names in scopes.items():
             home = min((w for w in whole if names <= w), key=lambda w: (len(w), sorted(w)))
-            found.setdefault(tuple(sorted(self.space.positions[name] for name in home)), []).append(step)
-        return found
+            by_scope.setdefault(tuple(sorted(self.space.positions[name] for name in home)), []).append(step)
+        return by_scope
 
     def _names(self, step: int) -> Iterator[str]:
         """Names of all variables that the memory of a step depends on."""
@@ -150,13 +150,13 @@ class Liveness:
         readers = [gate for when, gate in self.buffers[index].readers if when >= step]
         if None in readers:
             return frozenset()
-        found = [frozenset(gate.variables) for gate in readers if gate is not None]
+        scopes = [frozenset(gate.variables) for gate in readers if gate is not None]
         for read, written, gate in self.bypasses:
             if read == index and self.buffers[written].birth >= step:
-                found.append(frozenset(gate.variables))
+                scopes.append(frozenset(gate.variables))
             elif read == index and (further := self._needed(written, step)) is not None:
-                found.append(further.union(gate.variables))
-        return frozenset[str]().union(*found) if found else None
+                scopes.append(further.union(gate.variables))
+        return frozenset[str]().union(*scopes) if scopes else None
 
     def _last_uses(self, array: IntArray) -> IntArray:
         """Last step that reads each buffer ``[n, buffers]``, around removed blocks."""

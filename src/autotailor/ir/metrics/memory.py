@@ -52,12 +52,12 @@ class PeakMemory:
         return self.baseline + self.resident.predict(array) + self.liveness.peaks(array)
 
 
-def resident_weights(space: Space, places: Sequence[Place], known: Mapping[str, float], width: int) -> Metric:
-    """Weights in MiB: as the runtime holds them where ``known`` says it (by feature id), else ``width`` bytes each."""
+def resident_weights(space: Space, places: Sequence[Place], held: Mapping[str, float], width: int) -> Metric:
+    """Weights in MiB: as the runtime holds them where ``held`` says it (by feature id), else ``width`` bytes each."""
 
     def size(place: Place) -> list[float]:
         plain = (sum(math.prod(shape) for shape in f.weights) * width / MIB for f in place.operators)
-        return [known.get(f.id, value) for f, value in zip(place.operators, plain, strict=True)]
+        return [held.get(f.id, value) for f, value in zip(place.operators, plain, strict=True)]
 
     return Metric("resident_weights", "MiB", space, tuple(place.term(size(place)) for place in places))
 
@@ -76,7 +76,7 @@ def peak_memory(
     graph = elastic.graph
     position = {node.name: i for i, node in enumerate(graph.nodes)}
     steps = sorted(places, key=lambda place: position[place.group.members[-1].name])
-    stands_for = _aliases(graph, [place.group for place in steps], fusion)
+    stands_for = aliases(graph, [place.group for place in steps], fusion)
     readers = _readers(graph, steps, stands_for)
     sizes = _Sizes(elastic, width)
     buffers = [Buffer(sizes.of(graph.input), 0, None, tuple(readers.get(graph.input, ())), None)]
@@ -109,25 +109,25 @@ class _Sizes:
 
     def __init__(self, elastic: ElasticGraph, width: int) -> None:
         self._elastic, self._width = elastic, width
-        self._known: dict[Dimensions, Term] = {}
+        self._terms: dict[Dimensions, Term] = {}
 
     def of(self, name: str) -> Term:
         """The size of a tensor, ungated; tensors of the same dimensions share the term."""
         dimensions = self._elastic.propagation.dimensions[name]
-        if dimensions not in self._known:
+        if dimensions not in self._terms:
             joint = joint_sizes(self._elastic.architecture, dimensions)
             counts = np.prod(joint.sizes, axis=-1, dtype=np.float64) * (self._width / MIB)
-            self._known[dimensions] = Term(joint.variables, counts[joint.rows], None, name, joint.derived)
-        return self._known[dimensions]
+            self._terms[dimensions] = Term(joint.variables, counts[joint.rows], None, name, joint.derived)
+        return self._terms[dimensions]
 
 
 def _rule(node: Node) -> OperatorRule:
     return rules.find(node.kind) or OperatorRule()
 
 
-def _aliases(graph: Graph, groups: Sequence[FusedGroup], fusion: FusionRules) -> dict[str, str]:
+def aliases(graph: Graph, groups: Sequence[FusedGroup], fusion: FusionRules) -> dict[str, str]:
     """Tensor to the one whose memory it is: behind views and free operators, and inside fused groups."""
-    found: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     inside = {name: group.outputs[0] for group in groups for node in group.members for name in node.outputs[:1]}
     grouped = {node.name for group in groups for node in group.members}
     for node in graph.nodes:
@@ -135,27 +135,27 @@ def _aliases(graph: Graph, groups: Sequence[FusedGroup], fusion: FusionRules) ->
         if activations and (_rule(node).view or (node.name not in grouped and node.kind in fusion.free)):
             source = inside.get(activations[0], activations[0])
             for name in node.outputs:
-                found[name] = found.get(source, source)
+                aliases[name] = aliases.get(source, source)
     for name, output in inside.items():
         if name != output:
-            found[name] = found.get(output, output)
-    return found
+            aliases[name] = aliases.get(output, output)
+    return aliases
 
 
 def _readers(
     graph: Graph, places: Sequence[Place], stands_for: Mapping[str, str]
 ) -> dict[str, list[tuple[int, Gate | None]]]:
     """Tensor to the steps that read it; the network's outputs are read after the last."""
-    found: dict[str, list[tuple[int, Gate | None]]] = {}
+    readers: dict[str, list[tuple[int, Gate | None]]] = {}
     for step, place in enumerate(places, 1):
         members = place.group.members
         own = {name for node in members for name in node.outputs}
         if not _rule(place.group.producer).view:
             for name in dict.fromkeys(n for node in members for n in graph.activations(node) if n not in own):
-                found.setdefault(stands_for.get(name, name), []).append((step, place.gate))
+                readers.setdefault(stands_for.get(name, name), []).append((step, place.gate))
     for output in graph.outputs:
-        found.setdefault(stands_for.get(output, output), []).append((len(places), None))
-    return found
+        readers.setdefault(stands_for.get(output, output), []).append((len(places), None))
+    return readers
 
 
 def _in_place_source(
@@ -170,3 +170,8 @@ def _in_place_source(
     read = graph.activations(group.producer)[0]
     indices = number[stands_for.get(read, read)]
     return (indices[0] or None) if len(indices) == 1 else None
+
+
+def is_view(node: Node) -> bool:
+    """Whether an operator only looks at its input's memory in another way."""
+    return _rule(node).view

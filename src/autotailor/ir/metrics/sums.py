@@ -55,13 +55,13 @@ def energy(space: Space, places: Sequence[Place], energies: Mapping[str, float])
     return Metric("energy", "mJ", space, terms)
 
 
-def _check_known(places: Sequence[Place], known: Mapping[str, float], what: str = "each operator") -> None:
+def _check_known(places: Sequence[Place], values: Mapping[str, float], what: str = "each operator") -> None:
     """Refuses a LUT with gaps."""
-    wanted = dict.fromkeys(feature.id for place in places for feature in place.operators)
-    missing = [id_ for id_ in wanted if id_ not in known]
+    ids = dict.fromkeys(feature.id for place in places for feature in place.operators)
+    missing = [id_ for id_ in ids if id_ not in values]
     if missing:
         raise GraphError(
-            f"the LUT lacks {len(missing)} of the {len(wanted)} operators, first {missing[0]}: expected {what}; "
+            f"the LUT lacks {len(missing)} of the {len(ids)} operators, first {missing[0]}: expected {what}; "
             "profile them first"
         )
 

@@ -67,5 +67,5 @@ class LatencyError:
     @cached_property
     def _columns(self) -> dict[str, int]:
         """Feature id to its column in the table of counts."""
-        wanted = dict.fromkeys(feature.id for place in self.places for feature in place.operators)
-        return {id_: column for column, id_ in enumerate(wanted)}
+        ids = dict.fromkeys(feature.id for place in self.places for feature in place.operators)
+        return {id_: column for column, id_ in enumerate(ids)}

@@ -59,9 +59,9 @@ def check_enumerable(elastic: ElasticGraph) -> None:
 
 def _dimensions_of_operators(elastic: ElasticGraph) -> Iterator[tuple[Dimension, ...]]:
     """What each node reads and writes, once; operators fused into it have the same dimensions."""
-    known = elastic.propagation.dimensions
+    axes_of = elastic.propagation.dimensions
     coupled = (
-        tuple(dict.fromkeys(d for name in (*node.inputs, *node.outputs) for d in known.get(name, ()) if d.meta > 1))
+        tuple(dict.fromkeys(d for name in (*node.inputs, *node.outputs) for d in axes_of.get(name, ()) if d.meta > 1))
         for node in elastic.graph.nodes
     )
     yield from dict.fromkeys(coupled)
@@ -73,14 +73,14 @@ def needs_of(elastic: ElasticGraph) -> tuple[Need, ...]:
     Besides the needs that operators state, something must be left of every axis behind a window. Widths need nothing,
     because rounding never takes the last channel.
     """
-    found: dict[tuple[Dimension, int], Need] = {(n.dimension, n.least): n for n in elastic.propagation.needs}
+    needs: dict[tuple[Dimension, int], Need] = {(n.dimension, n.least): n for n in elastic.propagation.needs}
     for node in elastic.graph.nodes:
         for name in node.outputs:
             for dimension in elastic.propagation.dimensions.get(name, ()):
                 if _slides(dimension):
                     need = Need(dimension, 1, f"nothing is left of what {node.kind} {node.name} writes")
-                    found.setdefault((dimension, 1), need)
-    return tuple(found.values())
+                    needs.setdefault((dimension, 1), need)
+    return tuple(needs.values())
 
 
 def fitting(architecture: Architecture, needs: Sequence[Need]) -> tuple[Architecture, tuple[Refused, ...]]:

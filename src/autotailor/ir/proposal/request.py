@@ -167,19 +167,19 @@ def _alternatives(value: Any) -> dict[str, Alternatives]:
     """Name or kind of a block, or ``*`` for all others, to kinds of alternatives and their choices."""
     every = _mapping("space.alternatives", value)
     by_block = _mapping("space.alternatives.blocks", every.pop("blocks", None))
-    found = {ALL: _choices("space.alternatives", every)} if every else {}
-    return found | {name: _choices(f"space.alternatives.blocks.{name}", own) for name, own in by_block.items()}
+    for_all = {ALL: _choices("space.alternatives", every)} if every else {}
+    return for_all | {name: _choices(f"space.alternatives.blocks.{name}", own) for name, own in by_block.items()}
 
 
 def _choices(where: str, value: Any) -> Alternatives:
     """Kind of alternative to its choices, as far as there are any."""
-    found = {}
-    for kind, asked in _mapping(where, value).items():
+    by_kind = {}
+    for kind, own in _mapping(where, value).items():
         if kind not in alternatives():
             raise SpaceError(f"{where}: no kind is called {kind!r}; known are {sorted(alternatives())}")
-        if choices := alternatives()[kind].choices(asked):
-            found[kind] = choices
-    return found
+        if choices := alternatives()[kind].choices(own):
+            by_kind[kind] = choices
+    return by_kind
 
 
 def _by_owner(where: str, value: Any, whole: bool = False) -> dict[str, tuple[Any, ...]]:

@@ -51,23 +51,23 @@ def _says(section: Section, elastic: ElasticGraph) -> bool:
         return False
 
 
-def _as_list(wanted: Mapping[str, Choices]) -> Any:
+def _as_list(by_owner: Mapping[str, Choices]) -> Any:
     """One list for all stages."""
-    return list(_most_common(wanted.values()))
+    return list(_most_common(by_owner.values()))
 
 
-def _with_exceptions(wanted: Mapping[str, Choices]) -> Any:
+def _with_exceptions(by_owner: Mapping[str, Choices]) -> Any:
     """The usual choices for all stages; stages with other choices, and the head, by name."""
-    common = _most_common(wanted.values())
+    common = _most_common(by_owner.values())
     others = {
-        owner: list(choices) for owner, choices in wanted.items() if choices and (choices != common or owner == HEAD)
+        owner: list(choices) for owner, choices in by_owner.items() if choices and (choices != common or owner == HEAD)
     }
     return {**others, ALL: list(common)}
 
 
-def _by_name(wanted: Mapping[str, Choices]) -> Any:
+def _by_name(by_owner: Mapping[str, Choices]) -> Any:
     """Every stage that has choices, by name."""
-    return {owner: list(choices) for owner, choices in wanted.items() if choices}
+    return {owner: list(choices) for owner, choices in by_owner.items() if choices}
 
 
 _FORMS = (_as_list, _with_exceptions, _by_name)  # the first form that gives the space is taken
@@ -80,12 +80,12 @@ def _by_block(space: Space, blocks: Sequence[Block]) -> dict[str, dict[str, list
     for kind in dict.fromkeys(block.kind for block in blocks):
         same = [block for block in blocks if block.kind == kind]
         for handle in dict.fromkeys(handle for block in same for handle in block.handles):
-            wanted = {b.name: _choices(space, b.name, handle) for b in same if handle in b.handles}
-            common = _most_common(wanted.values())
+            by_block = {b.name: _choices(space, b.name, handle) for b in same if handle in b.handles}
+            common = _most_common(by_block.values())
             if not common:
                 continue
             by_kind.setdefault(kind, {})[handle] = list(common)
-            for name, choices in wanted.items():
+            for name, choices in by_block.items():
                 if choices != common:
                     by_name.setdefault(name, {})[handle] = list(choices)
     order: Mapping[str, int] = {block.name: position for position, block in enumerate(blocks)}
@@ -112,7 +112,7 @@ def _asked(choices: Sequence[str]) -> Any:
     return [int(parameter) if parameter.is_integer() else parameter for parameter in parameters] or True
 
 
-def _most_common(wanted: Iterable[Choices]) -> Choices:
+def _most_common(offered: Iterable[Choices]) -> Choices:
     """The choices that most owners have; owners without the variable do not count."""
-    counts = Counter(choices for choices in wanted if choices)
+    counts = Counter(choices for choices in offered if choices)
     return counts.most_common(1)[0][0] if counts else ()

@@ -28,18 +28,15 @@ def check_section(section: Mapping[str, Any], resolution: int | None = None) -> 
     if resolution is not None:
         request.check_resolutions(resolution)
     for key, by_owner, ends in (("depth", request.depth, ()), ("width", request.width, ("stem", "head"))):
-        if unknown := sorted(name for name in by_owner or () if not _is_stage(name) and name not in (ALL, *ends)):
-            known = ", ".join((*ends, "stage1, stage2 ..."))
-            raise SpaceError(f"space.{key}: unknown {unknown}; a network has {known}")
+        names = set(by_owner or ()) - {ALL, *ends}
+        if unknown := sorted(name for name in names if not STAGE_NAME.fullmatch(name)):
+            owners = ", ".join((*ends, "stage1, stage2 ..."))
+            raise SpaceError(f"space.{key}: unknown {unknown}; a network has {owners}")
     own = [name for name in request.alternatives if name != ALL]
-    asked = {"blocks": list(request.blocks or ()), "alternatives.blocks": own}
-    for where, name in ((where, name) for where, names in asked.items() for name in names):
+    named = {"blocks": list(request.blocks or ()), "alternatives.blocks": own}
+    for where, name in ((where, name) for where, names in named.items() for name in names):
         if name not in kinds() and not BLOCK_NAME.fullmatch(name):
             raise SpaceError(
                 f"space.{where}: no block is named or of kind {name!r}; known are {', '.join(sorted(kinds()))}, and "
                 f"block1, block2 ..."
             )
-
-
-def _is_stage(name: str) -> bool:
-    return STAGE_NAME.fullmatch(name) is not None

@@ -128,9 +128,9 @@ def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
         )
     for name, kinds in (request.blocks or {}).items():
         if name not in {b.kind for b in blocks} | {b.name for b in blocks}:
-            known = sorted({b.kind for b in blocks})
+            own = sorted({b.kind for b in blocks})
             raise SpaceError(
-                f"space.blocks: no block is named or of kind {name!r}; the network has {known}, block1..{len(blocks)}"
+                f"space.blocks: no block is named or of kind {name!r}; the network has {own}, block1..{len(blocks)}"
             )
         offered = {kind for b in blocks if name in (b.kind, b.name) for kind in b.handles}
         unknown = sorted(set(kinds) - offered)
@@ -140,10 +140,10 @@ def _check_names(request: SpaceRequest, blocks: Sequence[Block]) -> None:
 
 def _check_stages(request: SpaceRequest, stages: Sequence[Stage]) -> None:
     names = [stage.name for stage in stages]
-    for key, by_owner, known in (("depth", request.depth, names), ("width", request.width, [STEM, *names, HEAD])):
-        unknown = sorted(set(by_owner or ()) - {ALL, *known})
+    for key, by_owner, owners in (("depth", request.depth, names), ("width", request.width, [STEM, *names, HEAD])):
+        unknown = sorted(set(by_owner or ()) - {ALL, *owners})
         if unknown:
-            raise SpaceError(f"space.{key}: unknown {unknown}; the network has {known}")
+            raise SpaceError(f"space.{key}: unknown {unknown}; the network has {owners}")
 
 
 def _check_skipped(request: SpaceRequest, elastic: ElasticGraph) -> None:
@@ -197,12 +197,12 @@ def _depths(draft: _Draft, stage: Stage) -> tuple[int, ...]:
 
 def _kept(draft: _Draft, stages: Sequence[Stage]) -> dict[str, tuple[str, tuple[bool, ...]]]:
     """Each block that depth can remove: the name of its stage, and whether it is there under each choice."""
-    found = {}
+    kept = {}
     for stage in stages:
         choices = _depths(draft, stage)
         for nth, block in enumerate(stage.removable[: max(choices, default=0)], 1):
-            found[block.name] = (stage.name, tuple(removed < nth for removed in choices))
-    return found
+            kept[block.name] = (stage.name, tuple(removed < nth for removed in choices))
+    return kept
 
 
 def _add_depth(draft: _Draft, stage: Stage, kept: Mapping[str, tuple[str, tuple[bool, ...]]]) -> None:
@@ -268,9 +268,9 @@ def _add_operator(
     draft: _Draft, elastic: ElasticGraph, block: Block, kept: Mapping[str, tuple[str, tuple[bool, ...]]]
 ) -> Variable | None:
     """The variable that chooses among the alternatives of a block, and the ranks that its choices give."""
-    asked = draft.request.alternatives_of(block.name, block.kind)
+    by_kind = draft.request.alternatives_of(block.name, block.kind)
     offered = {source for node in _joints(block) for source in node.get(SOURCES)}
-    choices = [choice for own in asked.values() for choice in own if offered & {choice, kind_of(choice)}]
+    choices = [choice for own in by_kind.values() for choice in own if offered & {choice, kind_of(choice)}]
     following = elastic.blocks[elastic.blocks.index(block) :]
     choices = [choice for choice in choices if _stay_together(following[: span_of(choice) + 1], kept)]
     if not choices or not draft.wants(block.name, OPERATOR):
@@ -280,7 +280,7 @@ def _add_operator(
     view, original, variable = View(elastic.graph, elastic.propagation), elastic.original, draft.variables[-1]
     for joint in (joint for joint in _joints(block) if not joint.get(OWNER)):
         node = original.producers[joint.outputs[0]]
-        for kind, own in ((kind, own) for kind, own in asked.items() if kind in of_maps()):
+        for kind, own in ((kind, own) for kind, own in by_kind.items() if kind in of_maps()):
             for inner, listed in of_maps()[kind].sizes(original, node, own).items():
                 written = (atom for each in block.nodes if each.name == inner for atom in view.written(each))
                 draft.rules.update((atom, Listed(name, listed)) for atom in written)
@@ -370,12 +370,12 @@ def _check_choices(block: Block, kind: str, handle: Handle, choices: Sequence[Nu
 
 def _scalable(width: Dimension) -> dict[Atom, int]:
     """Atoms of a width, each with the number of channels that one unit of the atom stands for."""
-    found: dict[Atom, int] = {}
+    counts: dict[Atom, int] = {}
     for part in parts_of(width):
         atoms = list(part.atoms())
         if len(atoms) == 1 and not part.is_spatial:
-            found[atoms[0]] = found.get(atoms[0], 0) + part.meta // atoms[0].meta
-    return found
+            counts[atoms[0]] = counts.get(atoms[0], 0) + part.meta // atoms[0].meta
+    return counts
 
 
 def _merge(architecture: Architecture) -> Architecture:
@@ -409,8 +409,8 @@ def _among(gate: Gate | None, places: Mapping[str, Sequence[int]]) -> Gate | Non
     """A gate over the choices that are left of its variables, by their places."""
     if gate is None or all(len(places[n]) == size for n, size in zip(gate.variables, gate.shape, strict=True)):
         return gate
-    found = gate.keeping(places).reduced
-    return found if isinstance(found, Gate) else None
+    narrowed = gate.keeping(places).reduced
+    return narrowed if isinstance(narrowed, Gate) else None
 
 
 def _sizes_of_choice(architecture: Architecture, variable: Variable, choice: Choice) -> tuple[int, ...]:

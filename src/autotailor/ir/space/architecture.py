@@ -112,13 +112,13 @@ class Architecture:
 
     def sizes(self, assignment: Assignment) -> Sizes:
         """Active size of atoms under an assignment of (at least) the variables they depend on."""
-        known: dict[Atom, int] = {}
+        sizes: dict[Atom, int] = {}
 
         def size(atom: Atom) -> int:
-            if atom not in known:
+            if atom not in sizes:
                 rule = self.rules.get(atom)
-                known[atom] = atom.meta if rule is None else rule.size(atom, assignment, size)
-            return known[atom]
+                sizes[atom] = atom.meta if rule is None else rule.size(atom, assignment, size)
+            return sizes[atom]
 
         return size
 
@@ -136,16 +136,16 @@ class Architecture:
 
     def _governing(self, atom: Atom) -> frozenset[str]:
         """Variables that an atom depends on, by itself or through the base of its ratio."""
-        known = self._known.get(atom)
-        if known is None:
+        variables = self._governors.get(atom)
+        if variables is None:
             rule = self.rules.get(atom)
             bases = () if rule is None else (inner for base in rule.bases() for inner in base.atoms())
             own = () if rule is None else (rule.variable,)
-            known = self._known[atom] = frozenset(own).union(*(self._governing(inner) for inner in bases))
-        return known
+            variables = self._governors[atom] = frozenset(own).union(*(self._governing(inner) for inner in bases))
+        return variables
 
     @cached_property
-    def _known(self) -> dict[Atom, frozenset[str]]:
+    def _governors(self) -> dict[Atom, frozenset[str]]:
         return {}
 
     def active(self, dimension: Dimension, sizes: Sizes, owner: str) -> int:

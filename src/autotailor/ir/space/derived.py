@@ -55,10 +55,10 @@ class Derived:
         total = np.zeros((len(subnets), self.values.shape[1]), dtype=np.int64)
         for part in self.parts:
             total += part.table[tuple(subnets[:, space.positions[name]] for name in part.variables)]
-        found = np.zeros(len(subnets), dtype=np.int64)
+        indices = np.zeros(len(subnets), dtype=np.int64)
         for column, level in zip(total.T, self._levels, strict=True):
-            found = level.find(found, column)
-        return found
+            indices = level.find(indices, column)
+        return indices
 
     @cached_property
     def _levels(self) -> tuple[_Level, ...]:

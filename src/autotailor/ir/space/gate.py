@@ -61,6 +61,11 @@ class Gate:
         is_open = function(self.is_open(positions, grid), other.is_open(positions, grid))
         return Gate.of(names, is_open.reshape([sizes[name] for name in names]))
 
+    @property
+    def inverse(self) -> Gate:
+        """The gate that is open where this one is closed."""
+        return Gate.of(self.variables, ~self._array)
+
     def keeping(self, kept: Mapping[str, Sequence[int]]) -> Gate:
         """The gate over some of the choices of its variables, by the places of the choices."""
         table = self._array

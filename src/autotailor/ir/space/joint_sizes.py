@@ -63,9 +63,9 @@ def joint_sizes(architecture: Architecture, dimensions: Sequence[Dimension]) -> 
     fixed = _contribution(architecture, explicit, sums, constants=True).table
     added = np.zeros((1, len(sums)), dtype=np.int64) if derived is None else derived.values
     values = fixed[..., None, :] + added
-    known = {atom: values[..., i] if derived else values[..., 0, i] for i, atom in enumerate(placeholders.values())}
+    sum_sizes = {atom: values[..., i] if derived else values[..., 0, i] for i, atom in enumerate(placeholders.values())}
     dimensions = [dimension.substituted(placeholders) for dimension in dimensions]
-    return _tabulate(architecture.substituted(placeholders), explicit, dimensions, derived, known)
+    return _tabulate(architecture.substituted(placeholders), explicit, dimensions, derived, sum_sizes)
 
 
 def coupling(architecture: Architecture, dimensions: Sequence[Dimension]) -> CoupledError | None:
@@ -120,19 +120,19 @@ def _check_limit(architecture: Architecture, variables: Sequence[str], derived: 
 
 def _long_sums(architecture: Architecture, dimensions: Iterable[Dimension]) -> tuple[Sum, ...]:
     """Outermost sums over many variables, in dimensions and in the bases of the dimensions' atoms."""
-    found: dict[Sum, None] = {}
+    sums: dict[Sum, None] = {}
     pending = list(dimensions)
     seen: set[Atom] = set()
     while pending:
         dimension = pending.pop()
         if isinstance(dimension, Sum) and len(architecture.variables(dimension)) > LONG_SUM:
-            found[dimension] = None
+            sums[dimension] = None
         elif isinstance(dimension, Atom) and dimension not in seen:
             seen.add(dimension)
             rule = architecture.rules.get(dimension)
             pending.extend(rule.bases() if rule else ())
-        pending.extend(() if dimension in found else dimension.children())
-    return tuple(found)
+        pending.extend(() if dimension in sums else dimension.children())
+    return tuple(sums)
 
 
 def _partition(
@@ -168,12 +168,12 @@ def _contribution(
     """The contribution of a group of variables to sums, with or without the parts that never change."""
     _check_limit(architecture, variables)
     grid = Grid(architecture, variables, {})
-    wanted = set(variables)
+    scope = set(variables)
     table = np.zeros((*grid.shape, len(sums)), dtype=np.int64)
     for i, long in enumerate(sums):
         for part in _addends(long):
             own = set(architecture.variables(part))
-            if own <= wanted and (own or constants):
+            if own <= scope and (own or constants):
                 table[..., i] += grid.evaluate(part)
     return Contribution(variables, table)
 
@@ -183,9 +183,9 @@ def _tabulate(
     variables: tuple[str, ...],
     dimensions: Sequence[Dimension],
     derived: Derived | None,
-    known: Mapping[Atom, IntArray],
+    given_sizes: Mapping[Atom, IntArray],
 ) -> JointSizes:
-    grid = Grid(architecture, variables, known, 0 if derived is None else len(derived.values))
+    grid = Grid(architecture, variables, given_sizes, 0 if derived is None else len(derived.values))
     columns = [np.broadcast_to(grid.evaluate(dimension), grid.shape).ravel() for dimension in dimensions]
     sizes, rows = factorize(columns, math.prod(grid.shape))
     return JointSizes(variables, derived, sizes, rows.reshape(grid.shape))
@@ -195,11 +195,11 @@ class Grid:
     """Sizes over all joint choices at once: an axis for each variable, and one for derived sums where there are any."""
 
     def __init__(
-        self, architecture: Architecture, variables: Sequence[str], known: Mapping[Atom, IntArray], derived: int = 0
+        self, architecture: Architecture, variables: Sequence[str], sizes: Mapping[Atom, IntArray], derived: int = 0
     ) -> None:
         self._architecture = architecture
         self._axes = {name: i for i, name in enumerate(variables)}
-        self._known: dict[Atom, IntArray] = dict(known)
+        self._sizes: dict[Atom, IntArray] = dict(sizes)
         lengths = [len(architecture.space[name].choices) for name in variables]
         self.shape = (*lengths, derived) if derived else tuple(lengths)
 
@@ -208,9 +208,9 @@ class Grid:
         return np.asarray(dimension.size(cast(Sizes, self._size)), dtype=np.int64)
 
     def _size(self, atom: Atom) -> IntArray:
-        if atom not in self._known:
-            self._known[atom] = self._governed(atom)
-        return self._known[atom]
+        if atom not in self._sizes:
+            self._sizes[atom] = self._governed(atom)
+        return self._sizes[atom]
 
     def _governed(self, atom: Atom) -> IntArray:
         """Size of an atom: its rule is asked once for each choice and each joint size of its base."""

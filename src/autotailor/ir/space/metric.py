@@ -150,8 +150,8 @@ class FlatTables:
     def sums(self, subnets: IntArray) -> FloatArray:
         """Sum of all terms for choice indices ``[n, variables]`` that are inside the space: ``[n]``."""
         total = np.zeros(len(subnets))
-        for rows, found in look_up(subnets, self.strides, self.tables):
-            for values in found:
+        for rows, columns in look_up(subnets, self.strides, self.tables):
+            for values in columns:
                 total[rows] += values
             for term in self.others:
                 total[rows] += term.values(self.space, subnets[rows])

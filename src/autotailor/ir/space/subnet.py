@@ -156,10 +156,10 @@ def sample(space: Space, rng: random.Random | np.random.Generator) -> SubNet:
 
 def sample_distinct(space: Space, count: int, rng: random.Random | np.random.Generator) -> tuple[SubNet, ...]:
     """Different SubNets, each drawn as ``sample`` draws; all of them where the space has no more than ``count``."""
-    found: dict[SubNet, None] = {}
-    while len(found) < min(count, space.num_distinct):
-        found[sample(space, rng)] = None
-    return tuple(found)
+    subnets: dict[SubNet, None] = {}
+    while len(subnets) < min(count, space.num_distinct):
+        subnets[sample(space, rng)] = None
+    return tuple(subnets)
 
 
 def _draw(rng: random.Random | np.random.Generator, weights: list[int]) -> int:

@@ -141,8 +141,8 @@ class Space:
         try:
             return self.variables[self.positions[name]]
         except KeyError:
-            known = ", ".join(self.positions) or "none"
-            raise SpaceError(f"unknown variable {name!r}; the space has: {known}") from None
+            names = ", ".join(self.positions) or "none"
+            raise SpaceError(f"unknown variable {name!r}; the space has: {names}") from None
 
     def find(self, owner: str, kind: str) -> Variable | None:
         """The variable of a kind that a stage or block owns; None where that never changes."""
@@ -189,8 +189,8 @@ class Space:
         """
         for tie in self.ties:
             if name in tie.asked:
-                known = zip(self.variables[: self.positions[name]], chosen, strict=False)
-                return tie.completions(name, {variable.name: index for variable, index in known})
+                before = zip(self.variables[: self.positions[name]], chosen, strict=False)
+                return tie.completions(name, {variable.name: index for variable, index in before})
         return [1] * len(self[name].choices)
 
 
@@ -219,36 +219,36 @@ class Tie:
     def completions(self, name: str, chosen: Mapping[str, int]) -> list[int]:
         """Number of distinct assignments with each choice of a variable that gates ask, under choices before it."""
         place = next(i for i, variable in enumerate(self.variables) if variable.name == name)
-        known = tuple((each, chosen[each]) for each in self._needed[place])
-        return self._by_choice(place, known)
+        fixed = tuple((each, chosen[each]) for each in self._needed[place])
+        return self._by_choice(place, fixed)
 
     @cached_property
     def _needed(self) -> tuple[tuple[str, ...], ...]:
         """For each position the variables before it that a gate there or behind it asks."""
-        found: list[tuple[str, ...]] = [()]
-        asked: set[str] = set()
+        needed: list[tuple[str, ...]] = [()]
+        names: set[str] = set()
         for variable in reversed(self.variables):
-            asked = (asked - {variable.name}) | set(variable.gate.variables if variable.gate is not None else ())
-            found.append(tuple(sorted(asked)))
-        return tuple(reversed(found))
+            names = (names - {variable.name}) | set(variable.gate.variables if variable.gate is not None else ())
+            needed.append(tuple(sorted(names)))
+        return tuple(reversed(needed))
 
-    def _behind(self, place: int, known: tuple[tuple[str, int], ...]) -> int:
+    def _behind(self, place: int, fixed: tuple[tuple[str, int], ...]) -> int:
         """Distinct assignments of the variables from a position on, under the choices that they ask for."""
         if place == len(self.variables):
             return 1
-        if (place, known) not in self._counts:
-            self._counts[place, known] = sum(self._by_choice(place, known))
-        return self._counts[place, known]
+        if (place, fixed) not in self._counts:
+            self._counts[place, fixed] = sum(self._by_choice(place, fixed))
+        return self._counts[place, fixed]
 
-    def _by_choice(self, place: int, known: tuple[tuple[str, int], ...]) -> list[int]:
+    def _by_choice(self, place: int, fixed: tuple[tuple[str, int], ...]) -> list[int]:
         """The same for each choice of the variable at the position; where it is closed, its default alone counts."""
-        variable, before = self.variables[place], dict(known)
+        variable, before = self.variables[place], dict(fixed)
         is_open = variable.gate is None or variable.gate.opens(before)
-        found = [0] * len(variable.choices)
-        for index in range(len(found)) if is_open else (variable.default,):
+        counts = [0] * len(variable.choices)
+        for index in range(len(counts)) if is_open else (variable.default,):
             chosen = {**before, variable.name: index}
-            found[index] = self._behind(place + 1, tuple((each, chosen[each]) for each in self._needed[place + 1]))
-        return found
+            counts[index] = self._behind(place + 1, tuple((each, chosen[each]) for each in self._needed[place + 1]))
+        return counts
 
     @cached_property
     def _counts(self) -> dict[tuple[int, tuple[tuple[str, int], ...]], int]:

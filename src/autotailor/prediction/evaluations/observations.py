@@ -121,14 +121,14 @@ class Observations:
         base = largest(self.space)
         seen = [SubNet.from_array(self.space, row) for row in self.indices]
         values = self.log_odds if target is None else target
-        known = {base: 0.0, **dict(zip(seen, values.tolist(), strict=True))}
-        found = {}
+        numbers = {base: 0.0, **dict(zip(seen, values.tolist(), strict=True))}
+        drops = {}
         for variable in self.space:
             alone = [base.transform(Modification(variable.name, choice)) for choice in variable.choices]
-            if missing := [c for c, subnet in zip(variable.choices, alone, strict=True) if subnet not in known]:
+            if missing := [c for c, subnet in zip(variable.choices, alone, strict=True) if subnet not in numbers]:
                 raise PredictionError(f"{variable.name} = {missing[0]} alone was not evaluated; evaluate it first")
-            found[variable.name] = np.array([known[subnet] for subnet in alone])
-        return found
+            drops[variable.name] = np.array([numbers[subnet] for subnet in alone])
+        return drops
 
 
 def _apart(first: FloatArray, second: FloatArray) -> FloatArray:

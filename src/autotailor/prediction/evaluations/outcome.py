@@ -78,11 +78,11 @@ class Outcome:
         numbers = base64.b64decode(losses, validate=True)
         if len(numbers) != _LOSS.itemsize * images:
             raise ValueError(f"expected a loss for each of {images} images, found {len(numbers)} bytes")
-        found = np.frombuffer(numbers, dtype=_LOSS).astype(np.float32)
-        if not np.isfinite(found).all():
+        per_image = np.frombuffer(numbers, dtype=_LOSS).astype(np.float32)
+        if not np.isfinite(per_image).all():
             raise ValueError("a loss is not finite")
         try:
-            return cls(_values(base64.b64decode(values, validate=True), images), found)
+            return cls(_values(base64.b64decode(values, validate=True), images), per_image)
         except PredictionError as error:
             raise ValueError(str(error)) from error
 

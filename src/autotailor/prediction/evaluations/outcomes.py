@@ -81,7 +81,7 @@ class Outcomes:
         cls,
         space: Space,
         subnets: Sequence[SubNet],
-        found: Mapping[str, Outcome],
+        outcomes: Mapping[str, Outcome],
         groups: npt.ArrayLike,
         chance: float = 0.0,
     ) -> Outcomes:
@@ -90,7 +90,7 @@ class Outcomes:
         Args:
             space: of the SubNets.
             subnets: any order, repetitions and the largest SubNet included.
-            found: id of a SubNet to its values and losses; holds the largest SubNet.
+            outcomes: id of a SubNet to its values and losses; holds the largest SubNet.
             groups: base image of each image ``[images]``.
             chance: mean value that guessing has (``Task.chance``).
 
@@ -99,9 +99,9 @@ class Outcomes:
         """
         base = largest(space)
         others = [subnet for subnet in dict.fromkeys(subnets) if subnet != base]
-        if missing := [subnet.id for subnet in (base, *others) if subnet.id not in found]:
+        if missing := [subnet.id for subnet in (base, *others) if subnet.id not in outcomes]:
             raise PredictionError(f"{len(missing)} SubNets lack an evaluation, first {missing[0]}; evaluate them first")
-        evaluated = [found[subnet.id] for subnet in (base, *others)]
+        evaluated = [outcomes[subnet.id] for subnet in (base, *others)]
         lengths = {len(numbers) for each in evaluated for numbers in (each.values, each.losses)}
         if not others or lengths != {len(np.asarray(groups))}:
             raise PredictionError(
@@ -120,7 +120,7 @@ class Outcomes:
         return stack(self.subnets)
 
     @cached_property
-    def found(self) -> Mapping[str, Outcome]:
+    def by_id(self) -> Mapping[str, Outcome]:
         """Id of each SubNet, the largest one included, to its values and losses."""
         evaluated = zip(self.subnets, self.values, self.losses, strict=True)
         others = {subnet.id: Outcome(values, losses) for subnet, values, losses in evaluated}
@@ -162,11 +162,11 @@ class Outcomes:
 
         SubNets that guess are left out, since scores and log-odds end at different levels.
         """
-        known = ~self.is_guess
-        if not known.any() or np.ptp(self.score[known]) < LEAST_RANGE:
+        counted = ~self.is_guess
+        if not counted.any() or np.ptp(self.score[counted]) < LEAST_RANGE:
             return None
-        away = self.score[known] - self.score[known].mean()
-        return float(away @ self.target[known] / (away @ away))
+        away = self.score[counted] - self.score[counted].mean()
+        return float(away @ self.target[counted] / (away @ away))
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -218,12 +218,12 @@ class Outcomes:
         """
         shared = float(np.mean(self.shared))
         parts = self._parts(slope)
-        found = Observations(self.space, self.indices, parts, slope, shared, self.level, self.baseline, self.floor)
-        return found.loosened(self.is_guess)
+        seen = Observations(self.space, self.indices, parts, slope, shared, self.level, self.baseline, self.floor)
+        return seen.loosened(self.is_guess)
 
-    def with_more(self, subnets: Sequence[SubNet], found: Mapping[str, Outcome]) -> Outcomes:
+    def with_more(self, subnets: Sequence[SubNet], outcomes: Mapping[str, Outcome]) -> Outcomes:
         """These outcomes and those of further SubNets on the same images."""
-        return Outcomes.of(self.space, [*self.subnets, *subnets], {**found, **self.found}, self.groups, self.floor)
+        return Outcomes.of(self.space, [*self.subnets, *subnets], {**outcomes, **self.by_id}, self.groups, self.floor)
 
     def _parts(self, slope: float | None) -> tuple[Part, ...]:
         if slope is None:
@@ -258,8 +258,8 @@ def _unsure(chance: float, groups: npt.NDArray[np.int64]) -> float:
 
 def _shared(covariance: FloatArray) -> FloatArray:
     """Variance that is common to all values with a covariance ``[n, n]``: ``[n]``."""
-    found = common(covariance) if len(covariance) > 1 else np.zeros(1)
-    return np.asarray(np.minimum(found, (1 - LEAST_INDEPENDENT) * np.diag(covariance)))
+    shared = common(covariance) if len(covariance) > 1 else np.zeros(1)
+    return np.asarray(np.minimum(shared, (1 - LEAST_INDEPENDENT) * np.diag(covariance)))
 
 
 def _components(effects: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -272,10 +272,10 @@ def _components(effects: FloatArray) -> tuple[FloatArray, FloatArray]:
         ``[n, CORRELATED]`` and ``[n]``.
     """
     left, sizes, _ = np.linalg.svd(effects, full_matrices=False)
-    found = left * sizes
-    kept = np.zeros((len(found), CORRELATED))
-    kept[:, : len(sizes)] = found[:, :CORRELATED]
-    return kept, np.asarray(np.square(found[:, CORRELATED:]).sum(axis=1))
+    columns = left * sizes
+    kept = np.zeros((len(columns), CORRELATED))
+    kept[:, : len(sizes)] = columns[:, :CORRELATED]
+    return kept, np.asarray(np.square(columns[:, CORRELATED:]).sum(axis=1))
 
 
 def _independent(effects: FloatArray) -> FloatArray:

@@ -24,8 +24,8 @@ def write_outcomes(path: str | Path, outcomes: Outcomes) -> None:
     """
     others = [Outcome(values, losses) for values, losses in zip(outcomes.values, outcomes.losses, strict=True)]
     rows = [
-        (subnet.id, subnet.to_json(), *accuracy(found.values, outcomes.groups), *found.packed())
-        for subnet, found in zip(
+        (subnet.id, subnet.to_json(), *accuracy(outcome.values, outcomes.groups), *outcome.packed())
+        for subnet, outcome in zip(
             [largest(outcomes.space), *outcomes.subnets], [outcomes.reference, *others], strict=True
         )
     ]
@@ -52,9 +52,9 @@ def read_outcomes(path: str | Path, space: Space, groups: npt.ArrayLike, chance:
             raise ValueError(f"the column {missing[0]} is missing")
         subnets = [SubNet.from_json(space, text) for text in table["assignment"]]
         packed = zip(subnets, table["right"], table["losses"], strict=True)
-        found = {subnet.id: Outcome.unpacked(right, losses, images) for subnet, right, losses in packed}
+        outcomes = {subnet.id: Outcome.unpacked(right, losses, images) for subnet, right, losses in packed}
     except (OSError, ValueError, KeyError, TypeError, AutoTailorError) as error:
         raise PredictionError(
             f"{path} holds no evaluations of this space ({error}); run the rule sensitivity"
         ) from error
-    return Outcomes.of(space, subnets, found, groups, chance)
+    return Outcomes.of(space, subnets, outcomes, groups, chance)

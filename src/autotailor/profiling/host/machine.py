@@ -118,10 +118,10 @@ def parse(files: Mapping[str, str]) -> Machine:
 
 def core_numbers(text: str) -> list[int]:
     """Numbers in a list as the kernel writes it, for instance ``0-3,6``."""
-    found: list[int] = []
+    numbers: list[int] = []
     for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
-        found += range(int(first), int(last or first) + 1)
-    return found
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers
 
 
 def _indices(files: Mapping[str, str], pattern: str) -> list[int]:

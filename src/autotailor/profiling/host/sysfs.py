@@ -36,8 +36,8 @@ def read(transport: Transport, patterns: Iterable[str], root: PurePosixPath = RO
     """
     lines: list[str] = []
     transport.run(["sh", "-c", READ, "sysfs", str(root), *patterns], lines.append, timeout=SECONDS)
-    found = (line.partition("=") for line in lines)
-    return {path: value.strip() for path, equals, value in found if equals}
+    pairs = (line.partition("=") for line in lines)
+    return {path: value.strip() for path, equals, value in pairs if equals}
 
 
 def number(files: Mapping[str, str], path: str) -> float | None:

@@ -62,13 +62,13 @@ def measure_power(
     watch, ends = Watch(sensor, root, idle_seconds), dict[int, float]()
     batches = [Batch(tuple(programs), seconds) for programs in groups.values()]
 
-    asked = Asked(batches)
+    manifest = Asked(batches)
 
     def on_line(text: str) -> None:
         if watch.take(text):
             return
         with suppress(StrangeLineError):  # a kind of operator of which the device tells too little has no power
-            if isinstance(event := asked.event(text), ProgramTimed):
+            if isinstance(event := manifest.event(text), ProgramTimed):
                 ends.setdefault(event.batch, watch.now)
 
     settings = session.runtime.settings() | {"evict_mb": 0.0}
@@ -76,19 +76,19 @@ def measure_power(
     planned = idle_seconds + sum(pace.planned_seconds(b.programs, seconds, b.least_passes, settings) for b in batches)
     allowed = pace.allowed_seconds(planned, session.device.hang_minutes)
     session.transport.run(watch.command(session.runtime.runner(path)), on_line, allowed)
-    found = {}
+    powers = {}
     for index, name in enumerate(groups):
         watts = watch.watts(ends[index] - SETTLED * seconds, ends[index]) if index in ends else math.nan
         if watts > 0 and RANGES["watts"].has(watts):
-            found[name] = watts
-    if missing := [name for name in groups if name not in found]:
+            powers[name] = watts
+    if missing := [name for name in groups if name not in powers]:
         logger.warning(
             "device %s: energy unavailable for %s: %s showed no power above idle; raise device.energy_seconds",
             session.device.name,
             ", ".join(missing),
             sensor.name,
         )
-    return found
+    return powers
 
 
 def representatives(features: Sequence[OperatorFeature], latencies: Mapping[str, float]) -> list[OperatorFeature]:
@@ -103,25 +103,25 @@ def measure_kinds(
     sensor: Sensor,
     features: Sequence[OperatorFeature],
     latencies: Mapping[str, float],
-    known: Mapping[str, float],
+    powers: Mapping[str, float],
     *,
     root: PurePosixPath = ROOT,
     idle_seconds: float = IDLE_SECONDS,
 ) -> dict[str, float]:
-    """Kind of operator to its power above idle, in watts, for the kinds that are not ``known``.
+    """Kind of operator to its power above idle, in watts, for the kinds that ``powers`` lacks.
 
     Args:
         session: an open session on the device.
         sensor: a sensor of that device.
         features: the operators.
         latencies: operator id to latency in milliseconds.
-        known: kinds whose power need not be measured.
+        powers: kinds whose power need not be measured.
         root: where the device's ``/sys`` is.
         idle_seconds: how long idle power is measured before.
     """
     kinds: dict[str, list[OperatorFeature]] = {}
     for feature in features:
-        if feature.kind not in known:
+        if feature.kind not in powers:
             kinds.setdefault(feature.kind, []).append(feature)
     if not kinds:
         return {}

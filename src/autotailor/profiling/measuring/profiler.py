@@ -105,6 +105,7 @@ def profile(
         LUTError: the store cannot be used.
     """
     operators = list(dict.fromkeys(operators))
+    _check_settings(operators, device)
     uses = dict(zip(operators, places, strict=True)) if places else {}
     kept = Store(store)
     with Session(device, notes=kept.path.parent) as session, _saying_what_is_kept():
@@ -123,6 +124,18 @@ def profile(
     return kept.lut(fingerprint, operators)
 
 
+def _check_settings(operators: Sequence[OperatorFeature], device: DeviceConfig) -> None:
+    """Refuses operators in settings that the device's one engine does not have."""
+    own = [feature for feature in operators if feature.setting]
+    if own:
+        engine, setting = device.engine, ", ".join(f"{name} {value}" for name, value in own[0].setting)
+        raise ProfilingError(
+            f"device {device.name}: {len(own)} operators run in settings of their own, first {own[0].id} ({setting}), "
+            f"and the device runs all with {engine.runtime} in {engine.precision}: take a table "
+            "that holds them (lut=FILE), or leave these settings out of the space"
+        )
+
+
 @contextlib.contextmanager
 def _saying_what_is_kept() -> Iterator[None]:
     """Adds to the error about a device that stays away that its measurements are kept."""
@@ -139,10 +152,10 @@ def _keep_what_was_left(session: Session, store: Store) -> None:
     ids alone do not say what the operators are.
     """
     operators = store.operators()
-    known = {(record.key, record.blocks) for record in store.records(session.fingerprint.id)}
+    visits = {(record.key, record.blocks) for record in store.records(session.fingerprint.id)}
 
     def keep(records: list[Record]) -> None:
-        new = [record for record in records if (record.key, record.blocks) not in known]
+        new = [record for record in records if (record.key, record.blocks) not in visits]
         if left := [record for record in new if record.key in operators]:
             logger.info("device %s: %d measurements of an earlier run were still there", session.device.name, len(left))
             store.append(left)
@@ -158,8 +171,8 @@ def _measure_energy(session: Session, store: Store, operators: Sequence[Operator
         return
     fingerprint = session.fingerprint.id
     latencies = store.lut(fingerprint, operators).latencies()
-    found = measure_kinds(session, sensor, operators, latencies, store.powers(fingerprint))
-    store.add_powers(fingerprint, found)
+    powers = measure_kinds(session, sensor, operators, latencies, store.powers(fingerprint))
+    store.add_powers(fingerprint, powers)
 
 
 def _incomplete(device: DeviceConfig, operators: Sequence[OperatorFeature], run: _Run, missing: Sequence[str]) -> str:
@@ -301,6 +314,6 @@ class _Run:
     def show(self) -> None:
         """Shows on the progress bar how many operators are known, and how many of these are known well enough."""
         target = self.session.device.precision_target
-        known = [self.precision[key] for key in self.uses if key in self.precision]
-        good = sum(precision <= target for precision in known)
-        self.bar.update(self.task, completed=len(known), description=f"operators measured ({good} within {target:.0%})")
+        noise = [self.precision[key] for key in self.uses if key in self.precision]
+        good = sum(precision <= target for precision in noise)
+        self.bar.update(self.task, completed=len(noise), description=f"operators measured ({good} within {target:.0%})")

@@ -78,13 +78,11 @@ class InPlace:
             for subnet in cover(self.net, self.runtime.fusion, features, avoid=avoid, seed=seed):
                 sequence = self.net.sequence(subnet, self.runtime.fusion)
                 held = {operator.feature.id for operator in sequence}
-                program = self.runtime.in_place(subnet.id, sequence, self._image(subnet), held & unknown)
+                image = self.net.shapes(subnet)[self.net.graph.input][1:]
+                program = self.runtime.in_place(subnet.id, sequence, image, held & unknown)
                 if program is None:
                     return programs + self.replicas([key for key in keys if key in left], unknown)
                 programs.append(program)
                 left -= held
                 unknown -= held
         return programs + self.replicas([key for key in keys if key in left], unknown)
-
-    def _image(self, subnet: SubNet) -> tuple[int, ...]:
-        return self.net.shapes(subnet)[self.net.graph.input][1:]

@@ -279,19 +279,19 @@ class Session:
         Raises:
             ProfilingError: the runner cannot tell.
         """
-        found: list[PeakMemory] = []
+        peaks: list[PeakMemory] = []
 
         def on_line(text: str) -> None:
             with suppress(StrangeLineError):
                 if isinstance(event := parse(text), PeakMemory):
-                    found.append(event)
+                    peaks.append(event)
 
         settings = self.runtime.settings()
         path = self._push(memory_manifest(program, settings))
         planned = pace.planned_seconds((program,), 0.0, LEAST_PASSES, settings)
         allowed = pace.allowed_seconds(planned, self.device.hang_minutes)
         code = self.transport.run(self.runtime.runner(path), on_line, allowed)
-        for peak in reversed(found):
+        for peak in reversed(peaks):
             loading, running = heap_difference(peak.loading_mb), heap_difference(peak.running_mb)
             if loading is not None and running is not None:
                 return PeakMemory(loading, running)

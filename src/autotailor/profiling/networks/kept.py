@@ -31,10 +31,10 @@ class KeptRounds:
 
     def read(self, rounds: int) -> list[list[Record]]:
         """The records of the first rounds, ``rounds`` at most, up to the first one that is missing or not whole."""
-        found: list[list[Record]] = []
-        while len(found) < rounds and (records := self._read(len(found))):
-            found.append(records)
-        return found
+        kept: list[list[Record]] = []
+        while len(kept) < rounds and (records := self._read(len(kept))):
+            kept.append(records)
+        return kept
 
     def write(self, index: int, records: Sequence[Record]) -> None:
         """Writes the records of a round; an interrupted write leaves no file."""

@@ -45,13 +45,13 @@ class Promise(Section, of="validate.promise", error=ProfilingError):
 
     def verdict(self, validation: pd.DataFrame) -> str:
         """What was found and what was promised; where the promise is broken, also a likely cause and a remedy."""
-        found = (
+        outcome = (
             f"{self.share_within(validation):.0%} of {len(validation)} SubNets are predicted within {self.error:.0%} "
             f"(promised: {self.share:.0%})"
         )
         if self.is_kept(validation):
-            return found
-        said = f"{found}: latencies and the front are less certain than they look. "
+            return outcome
+        said = f"{outcome}: latencies and the front are less certain than they look. "
         if self.unrest(validation):
             return f"{said}{self.cause(validation)}. See `python -m autotailor doctor`, and measure again"
         return (

@@ -102,22 +102,22 @@ def measure_rounds(
         anchor = session.anchor.key
         usual_ms = lut.latencies().get(anchor) if lut else None
         files = KeptRounds(kept, list(networks), session.fingerprint.id) if kept else None
-        found = files.read(rounds) if files else []
-        if found:
-            logger.info("%d of %d rounds were measured before the rule was interrupted", len(found), rounds)
+        done = files.read(rounds) if files else []
+        if done:
+            logger.info("%d of %d rounds were measured before the rule was interrupted", len(done), rounds)
         programs = [
-            session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items() if len(found) < rounds
+            session.network(key, path, (shape[1:],)) for key, (path, shape) in networks.items() if len(done) < rounds
         ]
         strayed: set[str] = set()
-        while len(found) < rounds:
+        while len(done) < rounds:
             records, left = _measure_round(session, programs, seconds_each, usual_ms)
-            found.append(records)
+            done.append(records)
             strayed |= left
             if files:
-                files.write(len(found) - 1, found[-1])
+                files.write(len(done) - 1, done[-1])
         _warn_of(strayed, session.device)
-    follows = _followings([record for records in found for record in records], anchor)
-    return [_measurements(list(networks), each, follows, anchor, usual_ms, anchor_ms) for each in found]
+    follows = _followings([record for records in done for record in records], anchor)
+    return [_measurements(list(networks), each, follows, anchor, usual_ms, anchor_ms) for each in done]
 
 
 def mean_of_rounds(rounds: Sequence[Sequence[Measurement]]) -> list[Measurement]:
@@ -126,18 +126,18 @@ def mean_of_rounds(rounds: Sequence[Sequence[Measurement]]) -> list[Measurement]
     Args:
         rounds: two or more rounds, as ``measure_rounds`` returns them.
     """
-    return [_mean(found) for found in zip(*rounds, strict=True)]
+    return [_mean(measurements) for measurements in zip(*rounds, strict=True)]
 
 
-def _mean(found: Sequence[Measurement]) -> Measurement:
-    latencies = [m.latency_ms for m in found]
-    error = statistics.stdev(latencies) / math.sqrt(len(found))
+def _mean(measurements: Sequence[Measurement]) -> Measurement:
+    latencies = [m.latency_ms for m in measurements]
+    error = statistics.stdev(latencies) / math.sqrt(len(measurements))
     return Measurement(
-        found[0].key,
+        measurements[0].key,
         statistics.mean(latencies),
         error,
-        sum(m.repeats for m in found),
-        *(statistics.mean(getattr(m, name) for m in found) for name in ("raw_ms", "anchor_drift", "follows")),
+        sum(m.repeats for m in measurements),
+        *(statistics.mean(getattr(m, name) for m in measurements) for name in ("raw_ms", "anchor_drift", "follows")),
     )
 
 
@@ -204,8 +204,8 @@ def _closest(records: Sequence[Record], usual_ms: float | None) -> dict[str, Rec
     """Name of each network to its record in the batch with the smallest drift; without ``usual_ms`` to its first."""
     closest: dict[str, Record] = {}
     for record in records:
-        known = closest.setdefault(record.key, record)
-        if _distance(record, usual_ms) < _distance(known, usual_ms):
+        nearest = closest.setdefault(record.key, record)
+        if _distance(record, usual_ms) < _distance(nearest, usual_ms):
             closest[record.key] = record
     return closest
 
@@ -229,8 +229,8 @@ def _followings(records: Sequence[Record], anchor: str) -> dict[str, float]:
     batches: dict[str, list[tuple[float, float]]] = {}
     for record in records:
         if record.key != anchor:
-            found = (record.anchor_ms, robust(record.blocks, 1).latency_ms)
-            batches.setdefault(record.key, []).extend([found] if found[1] > 0 else [])
+            pair = (record.anchor_ms, robust(record.blocks, 1).latency_ms)
+            batches.setdefault(record.key, []).extend([pair] if pair[1] > 0 else [])
     return {key: following(*zip(*pairs, strict=True)) for key, pairs in batches.items()}
 
 

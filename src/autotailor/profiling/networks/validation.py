@@ -140,12 +140,12 @@ def table(
     """The rows of ``validation.csv``, from two rounds or more; ``errors`` are the standard errors of predictions."""
     indices = stack(subnets)
     predicted = metric.predict(indices)
-    first, last = (np.array([m.latency_ms for m in found]) for found in (rounds[0], rounds[-1]))
+    first, last = (np.array([m.latency_ms for m in measurements]) for measurements in (rounds[0], rounds[-1]))
     means = mean_of_rounds(rounds)
     measured, raw, drift, follows = (
         np.array([getattr(m, name) for m in means]) for name in ("latency_ms", "raw_ms", "anchor_drift", "follows")
     )
-    logs = np.log([[m.latency_ms for m in found] for found in rounds])
+    logs = np.log([[m.latency_ms for m in measurements] for measurements in rounds])
     whole = [row for row, subnet in enumerate(subnets) if subnet == largest(subnet.space)]
     return pd.DataFrame(
         {

@@ -101,12 +101,12 @@ def missing_operators(net: SuperNet, runtime: Runtime) -> tuple[Missing, ...]:
 
 def _examples(places: Iterable[Place], reasons: dict[str, str]) -> dict[str, tuple[str, str]]:
     """Each kind of refused operator, with the first node of that kind and the reason of the refusal."""
-    found: dict[str, tuple[str, str]] = {}
+    examples: dict[str, tuple[str, str]] = {}
     for place in places:
         for feature in place.operators:
             if feature.id in reasons:
-                found.setdefault(feature.kind, (place.label, reasons[feature.id]))
-    return found
+                examples.setdefault(feature.kind, (place.label, reasons[feature.id]))
+    return examples
 
 
 def _whole(net: SuperNet, runtime: Runtime) -> Iterable[Missing]:
@@ -154,22 +154,22 @@ def conversion_failure(net: SuperNet, runtime: str) -> str:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        wanted = session.run(None, {session.get_inputs()[0].name: image})
+        expected = session.run(None, {session.get_inputs()[0].name: image})
         try:
             converter.convert(path, Path(folder))
             returned = converter.run(Path(folder), image)
         except AutoTailorError as error:
             return str(error).replace(f"{folder}/", "").replace(folder, "the network")
     outputs = returned if isinstance(returned, tuple) else (returned,)
-    return next(filter(None, itertools.starmap(_mistake, zip(outputs, wanted, strict=True))), "")
+    return next(filter(None, itertools.starmap(_mistake, zip(outputs, expected, strict=True))), "")
 
 
-def _mistake(found: Array, wanted: Array) -> str:
+def _mistake(output: Array, expected: Array) -> str:
     """What is wrong with an output of one image, whose axes may be flat; empty where nothing is."""
-    if found.size != wanted.size:
-        return f"the converted network has outputs of shape {list(found.shape)}, not {list(wanted.shape)}"
-    error = float(np.abs(found.reshape(wanted.shape) - wanted).max() / max(float(np.abs(wanted).max()), 1e-30))
-    if error <= TOLERANCE or not np.isfinite(wanted).all():
+    if output.size != expected.size:
+        return f"the converted network has outputs of shape {list(output.shape)}, not {list(expected.shape)}"
+    error = float(np.abs(output.reshape(expected.shape) - expected).max() / max(float(np.abs(expected).max()), 1e-30))
+    if error <= TOLERANCE or not np.isfinite(expected).all():
         return ""
     return f"the converted network computes other outputs than onnxruntime (relative error {error:.2g})"
 

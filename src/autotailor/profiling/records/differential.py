@@ -99,11 +99,11 @@ def kernel_overhead(walks: Iterable[Walk], harness_ms: float) -> float:
         walks: the walks of the networks of a batch.
         harness_ms: the cost of calling the runtime, in milliseconds.
     """
-    found = []
+    costs = []
     for walk in walks:
         walked = walk.steps.mean(axis=1).sum()
-        found.append(((walked - walk.at_once.mean()) / NS_PER_MS + harness_ms) / walk.kernels.sum())
-    return float(np.median(found)) if found else 0.0
+        costs.append(((walked - walk.at_once.mean()) / NS_PER_MS + harness_ms) / walk.kernels.sum())
+    return float(np.median(costs)) if costs else 0.0
 
 
 def step_latencies(program: Program, walk: Walk, overhead_ms: float) -> dict[str, npt.NDArray[np.float64]]:

@@ -108,7 +108,7 @@ def read_feature(text: str) -> OperatorFeature:
     try:
         feature = OperatorFeature.from_json(text)
         kinds = [feature.kind, *(follower.kind for follower in feature.followers)]
-        attributes = [feature.attributes, *(follower.attributes for follower in feature.followers)]
+        attributes = [feature.attributes, feature.setting, *(follower.attributes for follower in feature.followers)]
         shapes = [*feature.inputs, *feature.outputs, *feature.weights]
         sound = (
             all(isinstance(kind, str) and kind.isprintable() and kind for kind in kinds)

@@ -31,8 +31,8 @@ class MachineState:
 
 
 def _numbers(said: object) -> dict[str, float]:
-    found = said.items() if isinstance(said, dict) else ()
-    return {name: float(value) for name, value in found if SENSIBLE.has(value)}
+    pairs = said.items() if isinstance(said, dict) else ()
+    return {name: float(value) for name, value in pairs if SENSIBLE.has(value)}
 
 
 def change(states: Sequence[MachineState]) -> str:

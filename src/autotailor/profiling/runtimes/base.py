@@ -23,9 +23,9 @@ MOST_SAID = 300
 """Characters of an error of pnnx, ncnn or onnxruntime that a message repeats."""
 
 
-def rows(found: Sequence[Sequence[npt.NDArray[np.float32]]]) -> Arrays:
+def rows(images: Sequence[Sequence[npt.NDArray[np.float32]]]) -> Arrays:
     """The outputs of several images, from all outputs of each, ``[1, ...]``; see ``Runtime.run``."""
-    joined = tuple(np.concatenate(each) for each in zip(*found, strict=True))
+    joined = tuple(np.concatenate(each) for each in zip(*images, strict=True))
     return joined if len(joined) > 1 else joined[0]
 
 

@@ -20,6 +20,6 @@ def estimated_us(feature: OperatorFeature) -> float:
 
 def copies(feature: OperatorFeature, weight_mb: float) -> tuple[int, int]:
     """Number of replicas in the short and in the long run; ``weight_mb`` is the memory of one copy's weights in MiB."""
-    wanted = round(TARGET_US / estimated_us(feature))
+    fitting = round(TARGET_US / estimated_us(feature))
     bounded = min(MOST_COPIES, int(MEMORY_MB / max(weight_mb, 1e-6)))
-    return 1, 1 + max(2, min(wanted, bounded))
+    return 1, 1 + max(2, min(fitting, bounded))

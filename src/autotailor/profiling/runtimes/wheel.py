@@ -68,12 +68,12 @@ class WheelRuntime(Runtime):
             if importlib.util.find_spec(package) is None:
                 raise DeviceError(f"device {self.device.name}: the Python package {package} is missing: install it")
 
-    def refuse_options(self, known: set[str]) -> None:
+    def refuse_options(self, names: set[str]) -> None:
         """Raises DeviceError when the configuration sets options that the runtime does not have."""
-        if unknown := sorted(set(self.device.options) - known):
+        if unknown := sorted(set(self.device.options) - names):
             raise DeviceError(
                 f"device {self.device.name}: device.options: unknown {self.name} options {', '.join(unknown)}; "
-                f"known are {', '.join(sorted(known))}"
+                f"known are {', '.join(sorted(names))}"
             )
 
     def settings(self) -> dict[str, Any]:

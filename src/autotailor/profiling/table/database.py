@@ -202,10 +202,8 @@ def _take_over(database: sqlite3.Connection, path: Path) -> None:
             database.execute(f"ALTER TABLE {name} RENAME TO {name}_1")
     for name, columns in TABLES.items():
         database.execute(f"CREATE TABLE {name} ({columns})")
-    known: dict[str, set[str]] = {"devices": set(), "operators": set()}
-    dropped = {
-        name: _copy(database, name, partial(_is_sound, name, known), known) for name in TABLES if name in present
-    }
+    ids: dict[str, set[str]] = {"devices": set(), "operators": set()}
+    dropped = {name: _copy(database, name, partial(_is_sound, name, ids), ids) for name in TABLES if name in present}
     for name in reversed(TABLES):
         database.execute(f"DROP TABLE IF EXISTS {name}_1")
     database.execute(INDEX)
@@ -222,7 +220,7 @@ def _copy(
     database: sqlite3.Connection,
     table: str,
     is_sound: Callable[[dict[str, Any]], bool],
-    known: Mapping[str, set[str]],
+    ids: Mapping[str, set[str]],
 ) -> int:
     """Copies the sound rows of a table; returns how many rows were dropped."""
     cursor = database.execute(f"SELECT * FROM {table}_1")
@@ -236,34 +234,34 @@ def _copy(
         if not is_sound(row):
             dropped += 1
             continue
-        if table in known:
-            known[table].add(values[0])
+        if table in ids:
+            ids[table].add(values[0])
         rows.append(tuple(row.values()))
     marks = ", ".join("?" * len(columns))
     database.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
     return dropped
 
 
-def _is_sound(table: str, known: Mapping[str, set[str]], row: Mapping[str, Any]) -> bool:
-    """Whether a row of schema 1 makes sense and refers to ``known`` devices and operators only."""
+def _is_sound(table: str, ids: Mapping[str, set[str]], row: Mapping[str, Any]) -> bool:
+    """Whether a row of schema 1 makes sense and refers to devices and operators of ``ids`` only."""
     try:
         if table == "devices":
             Fingerprint.from_json(row["facts"])
         elif table == "operators":
             read_feature(row["feature"])
         else:
-            _check_measurement(row, known)
+            _check_measurement(row, ids)
     except (ValueError, TypeError, RecursionError):
         return False
     return True
 
 
-def _check_measurement(row: Mapping[str, Any], known: Mapping[str, set[str]]) -> None:
+def _check_measurement(row: Mapping[str, Any], ids: Mapping[str, set[str]]) -> None:
     """Raises ValueError or TypeError for a visit, an imported row or a power that makes no sense."""
     numbers = {key: value for key, value in row.items() if key != "anchor_ms" or value is not None or "blocks" in row}
     reason = refusal(numbers) or ("blocks" in row and refusal_of_blocks(json.loads(row["blocks"])))
     texts: Sequence[object] = [row.get(name, "") for name in (*ORIGIN, "kind")]
     if reason or not all(isinstance(text, str) for text in texts):
         raise ValueError(reason or "no text")
-    if row["fingerprint"] not in known["devices"] or ("operator" in row and row["operator"] not in known["operators"]):
+    if row["fingerprint"] not in ids["devices"] or ("operator" in row and row["operator"] not in ids["operators"]):
         raise ValueError("it refers to an unknown device or operator")

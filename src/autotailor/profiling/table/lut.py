@@ -100,7 +100,7 @@ class LUT:
         """Operator id to the standard error in milliseconds."""
         return {row.feature.id: row.standard_error for row in self.rows}
 
-    def known(self, name: str) -> dict[str, float]:
+    def column(self, name: str) -> dict[str, float]:
         """Operator id to ``energy_mj``, ``resident_weight_mb`` or ``workspace_mb``, where the value is known."""
         return {row.feature.id: value for row in self.rows if (value := getattr(row, name)) is not None}
 
@@ -111,16 +111,16 @@ class LUT:
             LUTError: operators are missing; the message says how many, of which kinds, and what to do.
         """
         rows = {row.feature.id: row for row in self.rows}
-        wanted = list(dict.fromkeys(operators))
-        if missing := Counter(feature.kind for feature in wanted if feature.id not in rows):
+        chosen = list(dict.fromkeys(operators))
+        if missing := Counter(feature.kind for feature in chosen if feature.id not in rows):
             kinds = ", ".join(f"{count} {kind}" for kind, count in missing.most_common())
             raise LUTError(
-                f"the table of device {self.fingerprint} lacks {missing.total()} of {len(wanted)} operators ({kinds}): "
+                f"the table of device {self.fingerprint} lacks {missing.total()} of {len(chosen)} operators ({kinds}): "
                 "the table was made for another network or space. Ask for a table of this model and space (the lut.csv "
                 "of rule profile, run on the device), or run without lut=... where the device is at hand"
             )
         anchor = "" if self.device is None else self.device.anchor
-        keys = dict.fromkeys((*(f.id for f in wanted if f.id != anchor), *([anchor] if anchor in rows else [])))
+        keys = dict.fromkeys((*(f.id for f in chosen if f.id != anchor), *([anchor] if anchor in rows else [])))
         return LUT(tuple(rows[key] for key in keys), self.device)
 
     def write(self, path: Path) -> None:

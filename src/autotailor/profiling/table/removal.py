@@ -70,7 +70,7 @@ class Remover:
     def _takes_visits(self) -> bool:
         return self._selection.source is None and not self._selection.is_imported
 
-    def found(self) -> list[Removal]:
+    def removals(self) -> list[Removal]:
         """What ``remove`` would remove, by device."""
         visits = self._counts("visits") if self._takes_visits else {}
         imported = self._counts("imported")

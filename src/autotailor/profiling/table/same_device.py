@@ -12,20 +12,20 @@ SHOWN = 6
 """Differences that a message lists."""
 
 
-def check_same_device(lut: LUT, found: Fingerprint, name: str) -> None:
+def check_same_device(lut: LUT, device: Fingerprint, name: str) -> None:
     """Refuses a device that is not the one whose operators a LUT holds.
 
     Args:
         lut: the LUT whose predictions are to be compared with measurements of whole networks.
-        found: the fingerprint of the device at hand.
+        device: the fingerprint of the device at hand.
         name: the device's name, for the message.
 
     Raises:
         ProfilingError: the two devices differ; the message says in what, and what to do.
     """
-    if not lut.fingerprint or lut.fingerprint == found.id:
+    if not lut.fingerprint or lut.fingerprint == device.id:
         return
-    differences = [] if lut.device is None else differing_facts(lut.device.facts, found.facts)
+    differences = [] if lut.device is None else differing_facts(lut.device.facts, device.facts)
     more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
     what = "; ".join(differences[:SHOWN]) + more or "the table does not say what it was measured on"
     raise ProfilingError(
@@ -35,9 +35,9 @@ def check_same_device(lut: LUT, found: Fingerprint, name: str) -> None:
     )
 
 
-def differing_facts(measured: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+def differing_facts(measured: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
     """``key was A, is B`` for each fact in which two fingerprints differ."""
-    before, now = flatten(measured), flatten(found)
+    before, now = flatten(measured), flatten(present)
     return [
         f"{key} was {before.get(key)!r}, is {now.get(key)!r}"
         for key in sorted(before.keys() | now.keys())

@@ -193,10 +193,10 @@ class Store(Database):
             f"SELECT feature, anchor_ms, {', '.join(columns)} FROM imported "
             "JOIN operators ON operator = operators.id WHERE fingerprint = ?"
         )
-        found = self.select(query, fingerprint)
-        here = self._here(self._device(fingerprint)) if found else None
+        imported = self.select(query, fingerprint)
+        here = self._here(self._device(fingerprint)) if imported else None
         rows = {}
-        for feature, there, *values in found:
+        for feature, there, *values in imported:
             scale = here / there if here and there else 1.0
             fields = dict(zip(columns, values, strict=True))
             for name in ("latency_ms", "standard_error"):
@@ -225,23 +225,23 @@ class Store(Database):
             LUTError: the device is not known, or some of the operators are not measured on it.
         """
         device = self._device(fingerprint)
-        known = self.imported(fingerprint) | self._measured(device)
-        wanted = known if operators is None else dict.fromkeys(feature.id for feature in operators)
-        if missing := [key for key in wanted if key not in known]:
+        rows = self.imported(fingerprint) | self._measured(device)
+        order = rows if operators is None else dict.fromkeys(feature.id for feature in operators)
+        if missing := [key for key in order if key not in rows]:
             raise LUTError(
-                f"LUT store {self.path}: {len(missing)} of {len(wanted)} operators are not measured on device "
+                f"LUT store {self.path}: {len(missing)} of {len(order)} operators are not measured on device "
                 f"{fingerprint}, first {missing[0]}; run the rule profile"
             )
-        anchor = [device.anchor] if device.anchor in known else []
-        keys = dict.fromkeys((*(key for key in wanted if key not in anchor), *anchor))
-        return LUT(tuple(known[key] for key in keys), device)
+        anchor = [device.anchor] if device.anchor in rows else []
+        keys = dict.fromkeys((*(key for key in order if key not in anchor), *anchor))
+        return LUT(tuple(rows[key] for key in keys), device)
 
     def _device(self, fingerprint: str) -> Fingerprint:
-        found = self.select("SELECT facts FROM devices WHERE fingerprint = ?", fingerprint)
-        if not found:
-            known = ", ".join(device.fingerprint.id for device in self.devices()) or "none"
-            raise LUTError(f"LUT store {self.path}: nothing is known of device {fingerprint}; known are: {known}")
-        device = self._sense(f"device {fingerprint}", Fingerprint.from_json, found[0][0])
+        facts = self.select("SELECT facts FROM devices WHERE fingerprint = ?", fingerprint)
+        if not facts:
+            names = ", ".join(device.fingerprint.id for device in self.devices()) or "none"
+            raise LUTError(f"LUT store {self.path}: nothing is known of device {fingerprint}; known are: {names}")
+        device = self._sense(f"device {fingerprint}", Fingerprint.from_json, facts[0][0])
         if device is None:
             raise LUTError(
                 f"LUT store {self.path}: the entry of device {fingerprint} does not describe a device; remove it with "
@@ -264,9 +264,9 @@ class Store(Database):
         for values in self.select(query, device.id):  # one query, because other processes append meanwhile
             row = dict(zip(columns, values, strict=True))
             key = row["operator"]
-            known = last[key][1] if key in last else {}
+            before = last[key][1] if key in last else {}
             seen = {name: row[name] for name in (*EXTRAS, *ORIGIN) if row[name] is not None}
-            last[key] = row["feature"], known | seen
+            last[key] = row["feature"], before | seen
             records += self._visits([[row[name] for name in (*VISIT, *EXTRAS)]])
         rows, powers = {}, self.powers(device.id)
         for key, estimate in estimates(records, device.anchor).items():

@@ -217,15 +217,15 @@ def split_address(device: str, address: str) -> tuple[str | None, str, int | Non
     """
     try:
         parts = urlsplit(f"//{address}")
-        found = parts.port
+        port = parts.port
     except ValueError:
-        parts, found = None, None
+        parts, port = None, None
     if parts is None or not parts.hostname or parts.path or parts.query:
         raise DeviceError(
             f"device {device}: device.address is {address!r}, expected a host name or address with an optional port, "
             f"for instance board.local or 192.168.1.7:5555"
         )
-    return parts.username, parts.hostname, found
+    return parts.username, parts.hostname, port
 
 
 class LineSplitter:

@@ -73,12 +73,12 @@ def _of_torchvision(name: str, file: str) -> Licence:
     import torchvision  # imported here, because it imports PyTorch
 
     try:
-        known: Any = torchvision.models.get_model_weights(name)
+        weights: Any = torchvision.models.get_model_weights(name)
     except ValueError:
         return Licence(UNKNOWN)
-    found = [each for each in known if Path(each.url).name == file]
-    text = found[0].meta.get("license") if found else None
-    return Licence(f"{text}, says torchvision of {found[0]}" if text else UNKNOWN)
+    own = [each for each in weights if Path(each.url).name == file]
+    text = own[0].meta.get("license") if own else None
+    return Licence(f"{text}, says torchvision of {own[0]}" if text else UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,9 @@ class Facts:
         judged = self.subnet.get("transparency")
         if not judged:
             return ""
-        found = Judgement(**judged)
-        count = f" {found.pictures:,} of {found.looked_at:,} test pictures that were looked at have transparent pixels."
-        return count + (f" **{found.sentence}.**" if found.differs else "")
+        told = Judgement(**judged)
+        count = f" {told.pictures:,} of {told.looked_at:,} test pictures that were looked at have transparent pixels."
+        return count + (f" **{told.sentence}.**" if told.differs else "")
 
     @property
     def scaled(self) -> int:

@@ -139,7 +139,7 @@ def _joined(tables: Tables, x: Axis, y: Axis) -> list[Any]:
             hint = f"{name} with inherited weights\n{row['accuracy_inherited']:.2f} % {tables.score.name}"
             before.append({**at, "y2": row["accuracy_inherited"], "hint": hint})
     lines = alt.Chart(data(rows)).mark_rule(strokeWidth=0.8, color=color("blue"), opacity=0.55)
-    found: list[Any] = [lines.encode(x=x.x(), y=y.y(), x2="x2", y2="y2")]
+    layers: list[Any] = [lines.encode(x=x.x(), y=y.y(), x2="x2", y2="y2")]
     if before:
         chart = alt.Chart(data(before))
         dotted = chart.mark_rule(strokeWidth=1.2, strokeDash=[2, 3], color=color("blue")).encode(
@@ -147,8 +147,8 @@ def _joined(tables: Tables, x: Axis, y: Axis) -> list[Any]:
         )
         dashes = chart.mark_tick(thickness=2, size=13, orient="horizontal", color=color("blue"))
         height = y.y("y2")
-        found += [dotted, dashes.encode(x=x.x(), y=height, tooltip=alt.Tooltip("hint:N"))]
-    return found
+        layers += [dotted, dashes.encode(x=x.x(), y=height, tooltip=alt.Tooltip("hint:N"))]
+    return layers
 
 
 def _scaled_line(tables: Tables, x: Axis, y: Axis) -> list[Any]:
@@ -181,8 +181,8 @@ def _half(tables: Tables, x: Axis) -> Drawing:
     chart = alt.Chart(data([{"x": half, "text": f"half the {tables.cost.title}"}] if math.isfinite(half) else []))
     rule = chart.mark_rule(strokeWidth=1, strokeDash=[2, 4], color=color("soft")).encode(x=x.x())
     text = chart.mark_text(align="left", baseline="bottom", dx=4, dy=-4, fontSize=11, color=color("soft"))
-    asked = alt.Chart(data([{}])).transform_calculate(x="budget").transform_filter("isValid(datum.x)")
-    bar = asked.mark_rule(strokeWidth=2, color=color("accent"), opacity=0.7).encode(x=x.x())
+    budget = alt.Chart(data([{}])).transform_calculate(x="budget").transform_filter("isValid(datum.x)")
+    bar = budget.mark_rule(strokeWidth=2, color=color("accent"), opacity=0.7).encode(x=x.x())
     return alt.layer(rule, text.encode(x=x.x(), y=alt.value(HEIGHT), text="text:N"), bar)
 
 

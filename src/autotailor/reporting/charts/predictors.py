@@ -34,10 +34,10 @@ def accuracy(tables: Tables) -> tuple[Part, ...]:
     """Predicted against measured accuracy."""
     rows = []
     for row in _records(tables, "accuracy_validation"):
-        known, error = row["predicted_standard_error"], row["standard_error"]
+        own, error = row["predicted_standard_error"], row["standard_error"]
         hint = f"{row.get('subnet', '')}\npredicted {row['predicted']:.2f} %\nmeasured {row['measured']:.2f} %"
         at = {"x": row["predicted"], "y": row["measured"], "hint": hint}
-        rows.append(at | interval(row["predicted"], known, "x") | interval(row["measured"], error, "y"))
+        rows.append(at | interval(row["predicted"], own, "x") | interval(row["measured"], error, "y"))
     x, y = Axis(f"predicted {tables.score.mean} (%)"), Axis(f"measured {tables.score.mean} (%)")
     chart = alt.layer(_diagonal(rows, x, y), error_bars(rows, x, y, "blue"), _dots(rows, x, y))
     return (Part(chart.properties(height=HEIGHT), f"{tables.score.mean_title} of validation SubNets", 0.6),)
@@ -62,8 +62,8 @@ def _diagonal(rows: list[Row], x: Axis, y: Axis) -> Drawing:
 
 
 def _ends(rows: list[Row]) -> tuple[float, float]:
-    found = [row[axis] for row in rows for axis in ("x", "y") if math.isfinite(row[axis])]
-    return min(found), max(found)
+    values = [row[axis] for row in rows for axis in ("x", "y") if math.isfinite(row[axis])]
+    return min(values), max(values)
 
 
 def _scatter(rows: list[Row]) -> Drawing:
@@ -87,8 +87,8 @@ def _errors(rows: list[Row]) -> Drawing:
     lines = (
         alt.Chart(data(bounds)).mark_rule(strokeWidth=1, strokeDash=[5, 4], color=color("grey")).encode(y=y.y("error"))
     )
-    known = [{**row, "low": -row["floor"]} for row in rows if math.isfinite(row["floor"])]
-    floor = alt.Chart(data(known)).mark_rule(strokeWidth=7, color=color("amber"), opacity=0.45)
+    measured = [{**row, "low": -row["floor"]} for row in rows if math.isfinite(row["floor"])]
+    floor = alt.Chart(data(measured)).mark_rule(strokeWidth=7, color=color("amber"), opacity=0.45)
     low = y.y("low")
     stems = alt.Chart(data([{**row, "zero": 0} for row in rows])).mark_rule(strokeWidth=1, color=color("blue"))
     dots = alt.Chart(data(rows)).mark_point(

@@ -16,12 +16,12 @@ def sensitivity(tables: Tables) -> tuple[Part, ...]:
     """The chart of the drops; ``space.json`` says the kinds of variables, without that file all are of one kind."""
     table = tables.needed("sensitivity")
     table = table[(table["accuracy_drop"] != 0) | (table["standard_error"].fillna(0) != 0)]
-    known = {v["name"]: v["kind"] for v in (tables.document("space") or {}).get("variables", ())}
+    kind_of = {v["name"]: v["kind"] for v in (tables.document("space") or {}).get("variables", ())}
     variables = list(dict.fromkeys(table["variable"]))
     rows: list[Row] = []
     for row in table.to_dict("records"):
         drop, error, choice = row["accuracy_drop"], row["standard_error"], str(row["choice"])
-        kind = str(known.get(row["variable"], "modification"))
+        kind = str(kind_of.get(row["variable"], "modification"))
         below = sum(other["variable"] == row["variable"] for other in rows) % 2
         at = {"variable": row["variable"], "choice": choice, "kind": kind, "x": drop, "below": below}
         hint = f"{row['variable']} = {choice}\n{drop:+.2f} ±{error:.2f} points"

@@ -58,11 +58,11 @@ def read_limit(text: str) -> Limit:
         RunError: the text is no limit.
     """
     try:
-        found = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*([^<>=]+)", text)
-        value = float(found[3])  # type: ignore[index]
+        match = re.fullmatch(r"\s*(\w+)\s*(<=|>=)\s*([^<>=]+)", text)
+        value = float(match[3])  # type: ignore[index]
         if not math.isfinite(value):
             raise ValueError("not a finite number")
-        return Limit(metric_name(found[1]), value, found[2] == ">=")  # type: ignore[index]
+        return Limit(metric_name(match[1]), value, match[2] == ">=")  # type: ignore[index]
     except (TypeError, ValueError) as error:
         raise RunError(
             f"limit {text!r}: expected METRIC<=NUMBER or METRIC>=NUMBER, such as 'peak_memory<=2'"

@@ -48,9 +48,9 @@ class Exact:
 
 def is_possible(metrics: Mapping[str, KnownMetric], names: Sequence[str], limits: Sequence[Limit]) -> bool:
     """Whether all metrics of a question are sums of terms or upper limits of peak memory."""
-    asked = [*names, *(limit.metric for limit in limits)]
+    involved = [*names, *(limit.metric for limit in limits)]
     lower = {limit.metric for limit in limits if limit.is_lower}
-    return all(isinstance(metrics[name].metric, Metric | PeakMemory) for name in asked) and all(
+    return all(isinstance(metrics[name].metric, Metric | PeakMemory) for name in involved) and all(
         isinstance(metrics[name].metric, Metric) for name in lower
     )
 
@@ -62,9 +62,9 @@ def eliminate(x: KnownMetric, y: KnownMetric, config: SearchConfig) -> Exact:
         SearchError: their terms couple too many variables.
     """
     objectives = Objectives(_signed(y, -y.sign), _signed(x, x.sign))
-    found = exact_front(objectives, config.exact_points, config.exact_table)
-    gap = Gap(y.name) if found.slack == 0.0 else None
-    return Exact(found.front.indices, None, found.slack == 0.0, "variable elimination", gap)
+    result = exact_front(objectives, config.exact_points, config.exact_table)
+    gap = Gap(y.name) if result.slack == 0.0 else None
+    return Exact(result.front.indices, None, result.slack == 0.0, "variable elimination", gap)
 
 
 def constrain(
@@ -82,16 +82,16 @@ def constrain(
     for limit in limits:
         constraints.append(Constraint(_cost(metrics[limit.metric], -1.0 if limit.is_lower else 1.0), str(limit)))
     bounds = np.array([np.inf] * len(axes) + [_bound(limit, metrics[limit.metric]) for limit in limits])
-    known = metrics[objective]
-    solver = Solver(_signed(known, -known.sign, with_link=True), constraints, max_table=config.exact_table)
+    metric = metrics[objective]
+    solver = Solver(_signed(metric, -metric.sign, with_link=True), constraints, max_table=config.exact_table)
     points = TRIED * config.points if len(axes) == 1 else POINTS
-    found = sweep(solver, bounds, len(axes), points, LEVELS)
+    swept = sweep(solver, bounds, len(axes), points, LEVELS)
     method = "limits of the other metrics, each answered by branch and bound"
-    if found is None:
+    if swept is None:
         nearest = solver.best(bounds).row
         return Exact(np.zeros((0, len(nearest)), dtype=np.int64), nearest, False, method, None)
-    gap = Gap(objective, found.gap, found.gap_between, axes[1] if len(axes) == 2 else None, found.levels)
-    return Exact(found.rows, None, bool(found.proven.all()), method, gap)
+    gap = Gap(objective, swept.gap, swept.gap_between, axes[1] if len(axes) == 2 else None, swept.levels)
+    return Exact(swept.rows, None, bool(swept.proven.all()), method, gap)
 
 
 def _objective(metrics: Mapping[str, KnownMetric], names: Sequence[str]) -> str:

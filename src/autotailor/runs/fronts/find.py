@@ -52,17 +52,17 @@ def find_front(
     """
     _check(metrics, names, limits)
     space = metrics[names[0]].metric.space
-    found = _exact(metrics, names, limits, config) or _genetic(metrics, names, limits, config)
-    kept = found.rows[_keep(found.rows, metrics, limits)]
+    result = _exact(metrics, names, limits, config) or _genetic(metrics, names, limits, config)
+    kept = result.rows[_keep(result.rows, metrics, limits)]
     if not len(kept):
-        near = found.rows if found.nearest is None else found.nearest[None]
+        near = result.rows if result.nearest is None else result.nearest[None]
         raise RunError(_impossible(near, metrics, limits))
     x, y = names[:2]
     z = names[2] if len(names) == 3 else None
     rows = _best(kept, metrics[x], metrics[y], config.points) if z is None else _sorted(kept, metrics, x)
     subnets = tuple(SubNet.from_array(space, row) for row in rows)
     points = tuple({name: metric.estimate(subnet) for name, metric in metrics.items()} for subnet in subnets)
-    return FrontAnswer(x, y, z, limits, points, subnets, found.is_exact, found.method, found.gap)
+    return FrontAnswer(x, y, z, limits, points, subnets, result.is_exact, result.method, result.gap)
 
 
 def _check(metrics: Mapping[str, KnownMetric], names: Sequence[str], limits: Sequence[Limit]) -> None:
@@ -123,17 +123,17 @@ def _sorted(rows: IntArray, metrics: Mapping[str, KnownMetric], name: str) -> In
 def _best(rows: IntArray, x: KnownMetric, y: KnownMetric, points: int) -> IntArray:
     """The rows that no other row beats, by rising x, thinned to some points."""
     costs, gains = x.sign * x.metric.predict(rows), -y.sign * y.metric.predict(rows)
-    found = non_dominated(costs, gains)
-    if len(found) > points:
-        at = np.searchsorted(costs[found], np.linspace(costs[found[0]], costs[found[-1]], points), side="right") - 1
-        found = found[np.unique(np.clip(at, 0, len(found) - 1))]
-    return rows[found[np.argsort(x.metric.predict(rows[found]), kind="stable")]]
+    kept = non_dominated(costs, gains)
+    if len(kept) > points:
+        at = np.searchsorted(costs[kept], np.linspace(costs[kept[0]], costs[kept[-1]], points), side="right") - 1
+        kept = kept[np.unique(np.clip(at, 0, len(kept) - 1))]
+    return rows[kept[np.argsort(x.metric.predict(rows[kept]), kind="stable")]]
 
 
 def _impossible(rows: IntArray, metrics: Mapping[str, KnownMetric], limits: Sequence[Limit]) -> str:
     """The message where no SubNet keeps the limits: how near the nearest one comes."""
     values = {limit: metrics[limit.metric].metric.predict(rows) for limit in limits}
-    broken = sum((limit.excess(found) for limit, found in values.items()), np.zeros(len(rows)))
+    broken = sum((limit.excess(predicted) for limit, predicted in values.items()), np.zeros(len(rows)))
     nearest = int(np.argmin(broken))
     reached = ", ".join(f"{limit.metric} {values[limit][nearest]:.4g} {metrics[limit.metric].unit}" for limit in limits)
     return (
@@ -151,14 +151,14 @@ class _Penalised:
         sign: 1 for a metric of which less is better, -1 for one of which more is better.
         limits: each with the metric that it bounds.
         penalty: what a broken limit costs at least.
-        wanted: 1 where the genetic search minimises the result, -1 where it maximises it.
+        direction: 1 where the genetic search minimises the result, -1 where it maximises it.
     """
 
     metric: Predictor
     sign: float
     limits: tuple[tuple[Limit, Predictor], ...]
     penalty: float
-    wanted: float
+    direction: float
 
     @property
     def space(self) -> Space:
@@ -178,7 +178,7 @@ class _Penalised:
         broken = np.zeros(len(array))
         for limit, metric in self.limits:
             broken += limit.excess(metric.predict(array))
-        return np.asarray(self.wanted * (values + self.penalty * (broken + (broken > 0))), dtype=np.float64)
+        return np.asarray(self.direction * (values + self.penalty * (broken + (broken > 0))), dtype=np.float64)
 
     linear = predict
 
@@ -190,9 +190,9 @@ def search(
     bounds = tuple((limit, metrics[limit.metric].metric) for limit in limits)
     ends = stack([largest(metrics[x].metric.space), smallest(metrics[x].metric.space)])
 
-    def penalised(name: str, wanted: float) -> Any:
+    def penalised(name: str, direction: float) -> Any:
         values = metrics[name].metric.predict(ends)
         penalty = WORSE * max(float(np.ptp(values)), 1e-9)
-        return _Penalised(metrics[name].metric, metrics[name].sign, bounds, penalty, wanted)
+        return _Penalised(metrics[name].metric, metrics[name].sign, bounds, penalty, direction)
 
     return genetic_front(Objectives(penalised(y, -1.0), penalised(x, 1.0)), config).indices

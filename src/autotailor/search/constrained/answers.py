@@ -31,7 +31,7 @@ class Answers:
         apart: values that differ by this count as equal ``[swept]``. It is above what the solver takes for rounding,
             which a SubNet may exceed its limit by: at a limit that is lower by this, the same SubNet is no answer.
         worst: the lowest objective of the space, before its link.
-        found: the answers.
+        bests: the answers.
         corners: ``[n, swept]``, where each answer was asked for.
         spent: ``[n, swept]``, what the SubNet of each answer spends.
         linear: ``[n]``, the objective of each answer, before its link.
@@ -49,7 +49,7 @@ class Answers:
         size = np.maximum(np.abs(self.least), np.abs(self.highest))
         self.apart = np.maximum(APART * self.range, 4 * WITHIN * size)
         self.worst = program.constant - float(program.reduced_loss.least[0]) - program.range_of_loss
-        self.found: list[Best] = []
+        self.bests: list[Best] = []
         self.linear = np.empty(0)
         self.corners, self.spent, self._impossible = (np.empty((0, len(self.swept))) for _ in range(3))
 
@@ -57,9 +57,9 @@ class Answers:
         """The number of the best SubNet at a corner; None where no SubNet was found that keeps its limits."""
         if (self._impossible >= corner).all(axis=1).any():
             return None
-        known = np.flatnonzero((self.corners >= corner).all(axis=1) & (self.spent <= corner).all(axis=1))
-        if len(known):
-            return int(known[0])
+        answered = np.flatnonzero((self.corners >= corner).all(axis=1) & (self.spent <= corner).all(axis=1))
+        if len(answered):
+            return int(answered[0])
         limits = self.limits.copy()
         limits[self.swept] = corner
         best = self.solver.within(limits)
@@ -67,10 +67,10 @@ class Answers:
             self._impossible = np.vstack([self._impossible, corner])
             return None
         spent = [self.solver.constraints[c].metric.predict(best.row)[0] for c in self.swept]
-        self.found.append(best)
+        self.bests.append(best)
         self.linear = np.append(self.linear, best.linear)
         self.corners, self.spent = np.vstack([self.corners, corner]), np.vstack([self.spent, spent])
-        return len(self.found) - 1
+        return len(self.bests) - 1
 
     def within(self, corner: FloatArray) -> npt.NDArray[np.bool_]:
         """Whether the SubNet of each answer keeps the limits of a corner ``[n]``."""

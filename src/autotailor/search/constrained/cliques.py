@@ -166,11 +166,11 @@ class Cliques:
 
     def entries_of(self, rows: IntArray) -> IntArray:
         """The entries that SubNets ``[n, variables]`` choose, one of each clique: ``[n, cliques]``."""
-        found = np.empty((len(rows), len(self.scopes)), dtype=np.int64)
+        entries = np.empty((len(rows), len(self.scopes)), dtype=np.int64)
         for clique, (separator, scope) in enumerate(zip(self.separators, self.scopes, strict=True)):
             first = self.starts[clique] + separator.number(rows) * self.choices[clique]
-            found[:, clique] = first + rows[:, scope[-1]]
-        return found
+            entries[:, clique] = first + rows[:, scope[-1]]
+        return entries
 
     def home(self, scope: Scope) -> int:
         """The first clique that contains a scope."""
@@ -186,12 +186,12 @@ class Cliques:
 
     def largest(self, tables: Tables) -> dict[int, FloatArray]:
         """Clique to the largest of its tables at each entry of the clique."""
-        found: dict[int, FloatArray] = {}
+        largest: dict[int, FloatArray] = {}
         for scope, table in tables:
             clique = self.home(scope)
             values = self._spread(clique, scope, table)
-            found[clique] = np.maximum(found[clique], values) if clique in found else values
-        return found
+            largest[clique] = np.maximum(largest[clique], values) if clique in largest else values
+        return largest
 
     def _spread(self, clique: int, scope: Scope, table: FloatArray) -> FloatArray:
         """A table over a scope as one over the entries of a clique."""

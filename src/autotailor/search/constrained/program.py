@@ -100,9 +100,9 @@ class Program:
         rows, owners = [], []
         for number, (own, more) in enumerate(zip(sums, steps, strict=True)):
             base = self.cliques.summed(own)
-            found = self.cliques.largest(more)
-            rows.extend([self._with(base, clique, values) for clique, values in found.items()] or [base])
-            owners.extend([number] * max(1, len(found)))
+            maxima = self.cliques.largest(more)
+            rows.extend([self._with(base, clique, values) for clique, values in maxima.items()] or [base])
+            owners.extend([number] * max(1, len(maxima)))
         constants = [_constant(c.metric, own) for c, own in zip(constraints, sums, strict=True)]
         self.costs = np.stack(rows)
         self.owners = np.array(owners)
@@ -146,6 +146,6 @@ def _constant(metric: Metric | PeakMemory, tables: Tables) -> float:
     """What a metric adds to its tables."""
     plain = metric.resident if isinstance(metric, PeakMemory) else metric
     row = largest(metric.space).to_array()
-    known = sum(float(table[tuple(row[list(scope)])]) for scope, table in tables)
+    tabled = sum(float(table[tuple(row[list(scope)])]) for scope, table in tables)
     baseline = metric.baseline if isinstance(metric, PeakMemory) else 0.0
-    return float(plain.linear(row)[0]) - known + baseline
+    return float(plain.linear(row)[0]) - tabled + baseline

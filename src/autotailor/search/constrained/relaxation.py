@@ -50,29 +50,29 @@ class Multipliers:
         return self.vectors[:count]
 
 
-def of_loss(question: Question, known: Known) -> Multipliers:
+def of_loss(question: Question, pool: Known) -> Multipliers:
     """Multipliers that bound the loss; some mixture of known SubNets must keep the limits."""
-    return _generate(question, known, is_loss=True, enough=-np.inf)
+    return _generate(question, pool, is_loss=True, enough=-np.inf)
 
 
-def of_excess(question: Question, known: Known, enough: float = -np.inf) -> Multipliers:
+def of_excess(question: Question, pool: Known, enough: float = -np.inf) -> Multipliers:
     """Multipliers that bound the largest relative excess; ends early where a mixture exceeds by ``enough`` at most."""
-    return _generate(question, known, is_loss=False, enough=enough)
+    return _generate(question, pool, is_loss=False, enough=enough)
 
 
-def _generate(question: Question, known: Known, *, is_loss: bool, enough: float) -> Multipliers:
+def _generate(question: Question, pool: Known, *, is_loss: bool, enough: float) -> Multipliers:
     program, vectors, bounds = question.program, list[FloatArray](), list[float]()
     tolerance = TOLERANCE * program.range_of_loss if is_loss else WITHIN
     for _ in range(PASSES):
-        found = _mixture(question, known, is_loss=is_loss)
-        if found is None:
+        mixture = _mixture(question, pool, is_loss=is_loss)
+        if mixture is None:
             break
-        value, vector = found
+        value, vector = mixture
         weights = vector @ question.costs + (program.loss if is_loss else 0.0)
         reduced = reduce(program.cliques, weights[None])
         vectors.append(vector)
         bounds.append(float(reduced.least[0] + vector @ question.constants))
-        is_new = known.add(best(program.cliques, reduced.excess[0]))
+        is_new = pool.add(best(program.cliques, reduced.excess[0]))
         if not is_new or value - max(bounds) <= tolerance or value <= enough:
             break
     order = np.argsort(-np.array(bounds), kind="stable")
@@ -80,7 +80,7 @@ def _generate(question: Question, known: Known, *, is_loss: bool, enough: float)
     return Multipliers(np.array(vectors).reshape(shape)[order], np.array(bounds)[order])
 
 
-def _mixture(question: Question, known: Known, *, is_loss: bool) -> tuple[float, FloatArray] | None:
+def _mixture(question: Question, pool: Known, *, is_loss: bool) -> tuple[float, FloatArray] | None:
     """The loss, or the largest excess, of the best mixture, and its multipliers.
 
     None where no mixture keeps the limits. The columns are the shares of the known SubNets and, without loss, the
@@ -88,12 +88,12 @@ def _mixture(question: Question, known: Known, *, is_loss: bool) -> tuple[float,
     """
     from scipy.optimize import linprog
 
-    excesses = question.excesses(known.values).T
+    excesses = question.excesses(pool.values).T
     count = excesses.shape[1]
     if not is_loss:
         excesses = np.hstack([excesses, -np.ones((len(excesses), 1))])
-    found = linprog(
-        known.losses if is_loss else np.append(np.zeros(count), 1.0),
+    solution = linprog(
+        pool.losses if is_loss else np.append(np.zeros(count), 1.0),
         A_ub=excesses,
         b_ub=np.zeros(len(excesses)),
         A_eq=np.append(np.ones(count), [] if is_loss else [0.0])[None],
@@ -101,10 +101,10 @@ def _mixture(question: Question, known: Known, *, is_loss: bool) -> tuple[float,
         bounds=[(0.0, None)] * count + ([] if is_loss else [(None, None)]),
         method="highs-ds",
     )
-    if found.status != 0:
+    if solution.status != 0:
         return None
-    vector = np.maximum(-found.ineqlin.marginals, 0.0)
-    return float(found.fun), vector if is_loss else vector / vector.sum()
+    vector = np.maximum(-solution.ineqlin.marginals, 0.0)
+    return float(solution.fun), vector if is_loss else vector / vector.sum()
 
 
 class Known:

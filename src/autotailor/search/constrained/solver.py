@@ -82,28 +82,28 @@ class Solver:
         self.objective, self.constraints, self.seconds, self.gap = objective, tuple(constraints), seconds, gap
         self.program = Program(objective, constraints, max_table)
         ends = stack([largest(objective.space), smallest(objective.space)])
-        self.known = Known(self.program, np.unique(ends, axis=0))
+        self.pool = Known(self.program, np.unique(ends, axis=0))
 
     def within(self, limits: FloatArray) -> Best | None:
         """The best SubNet within limits ``[constraints]``, infinite without; None where none was found."""
-        found = self._within(Question.of(self.program, limits))
-        return None if found is None else self._best(found, limits)
+        incumbent = self._within(Question.of(self.program, limits))
+        return None if incumbent is None else self._best(incumbent, limits)
 
     def best(self, limits: FloatArray) -> Best:
         """The answer to limits ``[constraints]``, infinite where a constraint has none."""
         question = Question.of(self.program, limits)
-        found = self._within(question)
-        if found is not None:
-            return self._best(found, limits)
+        incumbent = self._within(question)
+        if incumbent is not None:
+            return self._best(incumbent, limits)
         share, bound = self._nearest(question)
         raised = np.where(np.isinf(limits), limits, limits + share * sizes(limits))
-        found = self._within(Question.of(self.program, raised))
-        assert found is not None  # a known SubNet keeps the nearest limits
-        return self._best(found, raised, share, bound)
+        incumbent = self._within(Question.of(self.program, raised))
+        assert incumbent is not None  # a known SubNet keeps the nearest limits
+        return self._best(incumbent, raised, share, bound)
 
-    def _best(self, found: _Incumbent, limits: FloatArray, raised: float = 0.0, raised_bound: float = 0.0) -> Best:
+    def _best(self, leader: _Incumbent, limits: FloatArray, raised: float = 0.0, raised_bound: float = 0.0) -> Best:
         constant = self.program.constant
-        return Best(found.row, constant - found.loss, constant - found.bound, limits, raised, max(0.0, raised_bound))
+        return Best(leader.row, constant - leader.loss, constant - leader.bound, limits, raised, max(0.0, raised_bound))
 
     def _within(self, question: Question) -> _Incumbent | None:
         """The best SubNet within the limits; None where none was found."""
@@ -112,50 +112,50 @@ class Solver:
             return self._free()
         if not self._is_relaxation_feasible(question):
             return None
-        vectors = relaxation.of_loss(question, self.known).top(VECTORS)
+        vectors = relaxation.of_loss(question, self.pool).top(VECTORS)
         sums = Bounds.of(self._reduced(question, vectors, is_loss=True), question.reduced)
         tie = TIE * program.range_of_loss
-        known = self._incumbent(question)
-        value = np.inf if known is None else known.loss
-        found = branch(program.cliques, sums, value, lambda loss: loss - max(tie, self._gap(loss)), end)
-        if found.row is not None:
-            self.known.add(found.row)
-            known = _Incumbent(found.row, found.value, found.bound)
-        if known is None:
+        incumbent = self._incumbent(question)
+        value = np.inf if incumbent is None else incumbent.loss
+        ending = branch(program.cliques, sums, value, lambda loss: loss - max(tie, self._gap(loss)), end)
+        if ending.row is not None:
+            self.pool.add(ending.row)
+            incumbent = _Incumbent(ending.row, ending.value, ending.bound)
+        if incumbent is None:
             return None
-        return replace(known, bound=known.loss if found.bound >= known.loss - 2 * tie else found.bound)
+        return replace(incumbent, bound=incumbent.loss if ending.bound >= incumbent.loss - 2 * tie else ending.bound)
 
     def _free(self) -> _Incumbent:
         """The best SubNet without limits."""
         reduced = self.program.reduced_loss
         row = best(self.program.cliques, reduced.excess[0])
-        self.known.add(row)
+        self.pool.add(row)
         return _Incumbent(row, float(reduced.least[0]), float(reduced.least[0]))
 
     def _is_relaxation_feasible(self, question: Question) -> bool:
         """Whether a mixture of known SubNets keeps the limits; SubNets that bring it nearer become known."""
-        if (question.largest_excesses(self.known.values) <= WITHIN).any():
+        if (question.largest_excesses(self.pool.values) <= WITHIN).any():
             return True
-        return bool(relaxation.of_excess(question, self.known, enough=0.0).bounds.max(initial=-np.inf) <= WITHIN)
+        return bool(relaxation.of_excess(question, self.pool, enough=0.0).bounds.max(initial=-np.inf) <= WITHIN)
 
     def _nearest(self, question: Question) -> tuple[float, float]:
         """The least share of the limits by which they must be raised, as far as it was found, and its lower bound."""
         end = time.process_time() + self.seconds
-        vectors = relaxation.of_excess(question, self.known).top(VECTORS)
+        vectors = relaxation.of_excess(question, self.pool).top(VECTORS)
         bounds = self._reduced(question, np.concatenate([vectors, np.eye(len(question.rows))]), is_loss=False)
-        least = float(question.largest_excesses(self.known.values).min())
-        found = branch(self.program.cliques, Bounds.of(bounds), least, lambda excess: excess - TIE, end)
-        if found.row is not None:
-            self.known.add(found.row)
-        return max(0.0, found.value), found.bound
+        least = float(question.largest_excesses(self.pool.values).min())
+        ending = branch(self.program.cliques, Bounds.of(bounds), least, lambda excess: excess - TIE, end)
+        if ending.row is not None:
+            self.pool.add(ending.row)
+        return max(0.0, ending.value), ending.bound
 
     def _incumbent(self, question: Question) -> _Incumbent | None:
         """The best known SubNet within the limits; None where no known SubNet keeps them."""
-        kept = np.flatnonzero(question.largest_excesses(self.known.values) <= WITHIN)
+        kept = np.flatnonzero(question.largest_excesses(self.pool.values) <= WITHIN)
         if not len(kept):
             return None
-        index = kept[int(np.argmin(self.known.losses[kept]))]
-        return _Incumbent(self.known.rows[index], float(self.known.losses[index]), -np.inf)
+        index = kept[int(np.argmin(self.pool.losses[kept]))]
+        return _Incumbent(self.pool.rows[index], float(self.pool.losses[index]), -np.inf)
 
     def _reduced(self, question: Question, vectors: FloatArray, *, is_loss: bool) -> Reduced:
         """Sums that bound the loss, of which the last is the loss itself, or the largest excess."""

@@ -107,14 +107,14 @@ def sweep(solver: Solver, limits: FloatArray, axes: int, points: int, levels: in
     """
     answers = Answers(solver, limits, range(axes))
     lines = [trace(answers, np.empty(0), points)] if axes == 1 else _lines(answers, points, levels)
-    if not answers.found:
+    if not answers.bests:
         return None
     gap = max(line.gap(answers) for line in lines)
     between = [_between(answers, below, above) for below, above in itertools.pairwise(lines)]
     kept = _non_dominated(answers)
-    proven = np.array([best.bound <= best.linear for best in answers.found])
+    proven = np.array([best.bound <= best.linear for best in answers.bests])
     return ConstrainedFront(
-        np.stack([best.row for best in answers.found])[kept],
+        np.stack([best.row for best in answers.bests])[kept],
         solver.objective.link.value(answers.linear[kept]),
         answers.spent[kept],
         proven[kept],
@@ -132,7 +132,7 @@ def _lines(answers: Answers, points: int, levels: int) -> list[Line]:
         gaps = [_between(answers, below, above) for below, above in itertools.pairwise(lines)]
         widest = int(np.argmax(gaps))
         below, above = lines[widest], lines[widest + 1]
-        top = max((answers.spent[n, 1] for n in above.asked.values() if n is not None), default=-np.inf)
+        top = max((answers.spent[n, 1] for n in above.answered.values() if n is not None), default=-np.inf)
         if gaps[widest] == 0.0 or top <= below.rest[0] + 2 * answers.apart[1]:
             break
         level = (below.rest[0] + top) / 2
@@ -146,8 +146,8 @@ def _between(answers: Answers, below: Line, above: Line) -> float:
     Between two limits that were asked for at either level, the best objective of the upper level is at most that at the
     next limit asked for there, and the front has what the lower level allows at the first of the two limits.
     """
-    ends, numbers = np.array(list(above.asked)), list(above.asked.values())
-    limits = np.union1d(ends, list(below.asked))
+    ends, numbers = np.array(list(above.answered)), list(above.answered.values())
+    limits = np.union1d(ends, list(below.answered))
     worst, start = 0.0, float(answers.least[0])
     for limit in limits[limits <= ends[-1]]:
         number = numbers[int(np.searchsorted(ends, limit))]
@@ -155,7 +155,7 @@ def _between(answers: Answers, below: Line, above: Line) -> float:
         if number is not None and inside.any():
             allowed = answers.within(np.array([start, below.rest[0]]) + answers.apart)
             lower = answers.linear[allowed].max() if allowed.any() else answers.linear[inside].min()
-            worst = max(worst, answers.difference(lower, answers.found[number].bound))
+            worst = max(worst, answers.difference(lower, answers.bests[number].bound))
         start = limit
     return worst
 
@@ -192,12 +192,12 @@ class Line:
 
     Attributes:
         rest: the limits of the other swept constraints.
-        asked: limits that were asked for, rising, to the number of the answer; None where no SubNet keeps the limit.
+        answered: limits that were asked for, rising, to the number of the answer; None where no SubNet keeps the limit.
         open: the intervals that are not decided.
     """
 
     rest: FloatArray
-    asked: dict[float, int | None]
+    answered: dict[float, int | None]
     open: tuple[Interval, ...]
 
     def gap(self, answers: Answers) -> float:
@@ -211,7 +211,7 @@ class Line:
         if not inside.any():
             return 0.0  # the answer itself is the first that keeps a limit of the interval
         lower = answers.linear[below].max() if below.any() else answers.linear[inside].min()
-        return answers.difference(lower, answers.found[interval.number].bound)
+        return answers.difference(lower, answers.bests[interval.number].bound)
 
 
 def trace(answers: Answers, rest: FloatArray, points: int) -> Line:
@@ -224,25 +224,25 @@ class _Tracer:
 
     def __init__(self, answers: Answers, rest: FloatArray) -> None:
         self.answers, self.rest = answers, rest
-        self.asked: dict[float, int | None] = {}
+        self.answered: dict[float, int | None] = {}
         self.heap: list[tuple[float, int, Interval]] = []
         self.order = itertools.count()
 
     def run(self, points: int) -> Line:
         answers = self.answers
         self._open(float(answers.least[0]), float(answers.highest[0]))
-        while self.heap and len(self.asked) < points:
+        while self.heap and len(self.answered) < points:
             _, _, interval = heapq.heappop(self.heap)
             high = float(answers.spent[interval.number, 0] - answers.apart[0])
             if high > interval.low:
                 middle = (interval.low + high) / 2
                 self._open(interval.low, middle)
                 self._open(middle, high)
-        return Line(self.rest, dict(sorted(self.asked.items())), tuple(interval for _, _, interval in self.heap))
+        return Line(self.rest, dict(sorted(self.answered.items())), tuple(interval for _, _, interval in self.heap))
 
     def _open(self, low: float, high: float) -> None:
         """Asks for the upper end of an interval, and puts the interval among the open ones."""
-        number = self.asked[high] = self.answers.at(np.array([high, *self.rest]))
+        number = self.answered[high] = self.answers.at(np.array([high, *self.rest]))
         if number is not None:
             interval = Interval(low, number)
             heapq.heappush(self.heap, (-self._urgency(interval), next(self.order), interval))
@@ -256,4 +256,4 @@ class _Tracer:
         answers = self.answers
         below = answers.within(np.array([interval.low, *self.rest]))
         lower = answers.linear[below].max() if below.any() else answers.worst
-        return answers.difference(lower, answers.found[interval.number].bound)
+        return answers.difference(lower, answers.bests[interval.number].bound)

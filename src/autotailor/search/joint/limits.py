@@ -91,8 +91,8 @@ def limits_of(budget: Budget, cost: Cost, further: Further) -> Limits:
 def all_limits(budgets: Budgets, cost: Cost, further: Further) -> dict[str, Limits]:
     """Name of each budget to the limits that it sets beside the cost; see ``limits_of``."""
     each = [0.0] * budgets if isinstance(budgets, int) else budgets
-    found = (limits_of(budget, cost, further) for budget in each)
-    return dict(zip(budget_names(budgets), found, strict=True))
+    limits = (limits_of(budget, cost, further) for budget in each)
+    return dict(zip(budget_names(budgets), limits, strict=True))
 
 
 def check_budgets(budgets: Budgets, cost: Cost) -> None:

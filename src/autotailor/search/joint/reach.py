@@ -76,15 +76,15 @@ class Reach:
             cost = nearest_limit(self._front, budget * factor, self._forecast)
             return solver.best(np.array([cost, *limits.raised(factor).values]))
 
-        missed, factor, found = 1.0, 1.0, within(1.0)
+        missed, factor, answer = 1.0, 1.0, within(1.0)
         for _ in range(ATTEMPTS):
-            if found.raised == 0.0:
+            if answer.raised == 0.0:
                 break
-            missed, factor = factor, factor * (1.0 + max(found.raised, 1e-9))
-            found = within(factor)
+            missed, factor = factor, factor * (1.0 + max(answer.raised, 1e-9))
+            answer = within(factor)
         if factor > 1.0:
-            factor, found = _least(within, missed, factor, found)
-        subnet = SubNet.from_array(self._objectives.space, found.row)
+            factor, answer = _least(within, missed, factor, answer)
+        subnet = SubNet.from_array(self._objectives.space, answer.row)
         return Reached(budget * factor, limits.raised(factor), factor, subnet)
 
     def _solver(self, limits: Limits) -> Solver:
@@ -109,9 +109,9 @@ def _least(within: Callable[[float], Best], missed: float, kept: float, best: Be
     """
     middle = kept * (1.0 - CLOSE / 2)  # the first guess: the factor is the least one where both rise alike
     while kept > missed * (1.0 + CLOSE):
-        found = within(middle)
-        if found.raised == 0.0:
-            kept, best = middle, found
+        answer = within(middle)
+        if answer.raised == 0.0:
+            kept, best = middle, answer
         else:
             missed = middle
         middle = math.sqrt(missed * kept)
@@ -136,13 +136,13 @@ def reach_all(
         config: see ``Reach``.
         forecast: see ``Reach``.
     """
-    found, reach = {}, Reach(objectives, front, config, forecast)
+    reached, reach = {}, Reach(objectives, front, config, forecast)
     for name, limits in beside.items():
         if limits:
-            found[name] = reach.nearest(budgets[name], limits)
-            if found[name].raised > 1.0:
-                _warn(name, budgets[name], limits, found[name], objectives.kind.unit)
-    return found
+            reached[name] = reach.nearest(budgets[name], limits)
+            if reached[name].raised > 1.0:
+                _warn(name, budgets[name], limits, reached[name], objectives.kind.unit)
+    return reached
 
 
 def _warn(name: str, budget: float, limits: Limits, reached: Reached, unit: str) -> None:

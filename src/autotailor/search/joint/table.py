@@ -63,23 +63,23 @@ def read_limits(path: Path, further: Further) -> dict[str, Limits]:
     import pandas as pd
 
     first = pd.read_csv(path, dtype={"budget": str}).drop_duplicates("budget").set_index("budget")
-    found = {}
+    limits = {}
     for name, row in first.iterrows():
         named = {metric: float(row[budget(metric)]) for metric in further if budget(metric) in first}
         kept = {metric: value for metric, value in named.items() if not np.isnan(value)}
-        found[str(name)] = Limits(tuple(kept), tuple(further[metric] for metric in kept), tuple(kept.values()))
-    return found
+        limits[str(name)] = Limits(tuple(kept), tuple(further[metric] for metric in kept), tuple(kept.values()))
+    return limits
 
 
 def keeping(table: pd.DataFrame) -> dict[str, set[str]]:
     """Name of each budget to the ids of all SubNets of the table that keep its limits beside the cost."""
     first = table.drop_duplicates("subnet").set_index("subnet")
-    found = {}
+    names = {}
     for name, rows in table.groupby("budget", sort=False):
         kept = np.ones(len(first), dtype=bool)
         for metric in (metric for metric in METRICS if budget(metric) in table):
             limit = float(rows[budget(metric)].iloc[0])
             if not np.isnan(limit):
                 kept &= first[predicted(metric)].to_numpy(dtype=np.float64) <= limit * (1 + ROUNDING)
-        found[str(name)] = set(first.index[kept])
-    return found
+        names[str(name)] = set(first.index[kept])
+    return names

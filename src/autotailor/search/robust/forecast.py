@@ -87,9 +87,9 @@ class Sessions:
         if not repeated:
             return Variance(self.usual**2, WORTH)
         squares = math.fsum(float(np.var(logs)) * len(logs) for logs in repeated)
-        found = squares / sum(len(logs) - 1 for logs in repeated)
+        measured = squares / sum(len(logs) - 1 for logs in repeated)
         degrees = max(map(len, repeated)) - 1
-        return Variance((WORTH * self.usual**2 + degrees * found) / (WORTH + degrees), WORTH + degrees)
+        return Variance((WORTH * self.usual**2 + degrees * measured) / (WORTH + degrees), WORTH + degrees)
 
     def _logs(self) -> list[list[float]]:
         """For each SubNet the logarithms of its latencies."""
@@ -197,7 +197,7 @@ class LatencyForecast:
         """Of the measured latency of a SubNet."""
         return self.after(subnet, predicted_ms, ())
 
-    def after(self, subnet: SubNet, predicted_ms: float, found: Iterable[Timing]) -> Distribution:
+    def after(self, subnet: SubNet, predicted_ms: float, timings: Iterable[Timing]) -> Distribution:
         """Of another measurement, where earlier ones, each of a session of its own, have found these latencies.
 
         Forecast and measurements are weighted by their precisions (Normal-Normal updates of the logarithm).
@@ -205,12 +205,12 @@ class LatencyForecast:
         if self.whole is not None and subnet == self.whole.subnet:
             return Distribution(self.whole.latency_ms)
         session = self.sessions.variance
-        median, known = self.expected(predicted_ms), self._spread(subnet, predicted_ms) ** 2 + session.value
-        for latency_ms, error in self._timings(found):
+        median, variance = self.expected(predicted_ms), self._spread(subnet, predicted_ms) ** 2 + session.value
+        for latency_ms, error in self._timings(timings):
             off = error**2 + self.noise**2 + session.value
-            weight = known / (known + off) if known + off else 1.0
-            median, known = median ** (1 - weight) * latency_ms**weight, weight * off
-        scale = total((Variance(known + self.noise**2, self.degrees), session))
+            weight = variance / (variance + off) if variance + off else 1.0
+            median, variance = median ** (1 - weight) * latency_ms**weight, weight * off
+        scale = total((Variance(variance + self.noise**2, self.degrees), session))
         return Distribution(median, math.sqrt(scale.value), scale.degrees)
 
     def after_session(self, session: Mapping[str, Timing]) -> LatencyForecast:
@@ -234,20 +234,20 @@ class LatencyForecast:
         The largest SubNet meets a budget of its own latency, which is a share of 100 %, for certain.
         """
         session = self.sessions.variance
-        known = Variance(self.spread**2 + session.value + self.noise**2, self.degrees)
-        scale = total((known, session))
+        fixed = Variance(self.spread**2 + session.value + self.noise**2, self.degrees)
+        scale = total((fixed, session))
         above = self._bias(budget_ms) + t_quantile(self.confidence, scale.degrees) * math.sqrt(scale.value)
         limit = budget_ms * math.exp(-above / (1 + self.slope))
         if self.whole is not None and budget_ms * (1 + ROUNDING) >= self.whole.latency_ms:
             return max(limit, self.whole.predicted_ms)
         return limit
 
-    def _timings(self, found: Iterable[Timing]) -> list[tuple[float, float]]:
+    def _timings(self, timings: Iterable[Timing]) -> list[tuple[float, float]]:
         """Latencies in ms with their relative standard errors; what says nothing of shares is left out of theirs."""
         if self.whole is None:
-            return [(each.latency_ms, each.standard_error / each.latency_ms) for each in found]
-        known = (each for each in found if not math.isnan(each.share))
-        return [(each.share * self.whole.latency_ms, each.share_error / each.share) for each in known]
+            return [(each.latency_ms, each.standard_error / each.latency_ms) for each in timings]
+        shares = (each for each in timings if not math.isnan(each.share))
+        return [(each.share * self.whole.latency_ms, each.share_error / each.share) for each in shares]
 
     def _bias(self, predicted_ms: float) -> float:
         return self.offset + self.slope * (math.log(predicted_ms) - self.centre)

@@ -76,9 +76,9 @@ def read_forecast(
     import pandas as pd
 
     try:
-        found = pd.read_csv(path)
-        table = found[["subnet", *USED]].astype({"subnet": str, **dict.fromkeys(USED, np.float64)})
-        table[SHARE_NOISE] = found[SHARE_NOISE].astype(np.float64) if SHARE_NOISE in found else np.nan
+        content = pd.read_csv(path)
+        table = content[["subnet", *USED]].astype({"subnet": str, **dict.fromkeys(USED, np.float64)})
+        table[SHARE_NOISE] = content[SHARE_NOISE].astype(np.float64) if SHARE_NOISE in content else np.nan
         in_ms = forecast(table, config.confidence, errors, config.session_noise)
         return in_ms if latency is None else replace(in_ms, shares=of_shares(table, in_ms, latency))
     except (OSError, ValueError, KeyError, SearchError) as error:
@@ -97,8 +97,8 @@ def forecast(
     usual = float(np.sqrt(np.mean(np.square(lut_error)))) if np.isfinite(lut_error).all() else TYPICAL
     noise = NOISE_OF_FLOOR * float(np.median(floor))
     sessions = Sessions(session_noise, (dict(zip(table["subnet"], measured.tolist(), strict=True)),))
-    found = asdict(learn(predicted, measured, floor))
-    return LatencyForecast(confidence, **found, noise=noise, usual=usual, errors=errors, sessions=sessions)
+    bias = asdict(learn(predicted, measured, floor))
+    return LatencyForecast(confidence, **bias, noise=noise, usual=usual, errors=errors, sessions=sessions)
 
 
 def of_shares(table: pd.DataFrame, in_ms: LatencyForecast, latency: Metric) -> LatencyForecast:
@@ -129,9 +129,9 @@ def of_shares(table: pd.DataFrame, in_ms: LatencyForecast, latency: Metric) -> L
     is_known = bool(np.isfinite(rounds).all())
     noise = math.sqrt(float(np.mean(rounds**2))) if is_known else in_ms.noise
     disagreement = rounds / NOISE_OF_FLOOR if is_known else others["noise_floor"].to_numpy()
-    found = asdict(learn(others["predicted_ms"].to_numpy(), restated, disagreement))
+    bias = asdict(learn(others["predicted_ms"].to_numpy(), restated, disagreement))
     sessions = Sessions(in_ms.sessions.usual, (dict(zip(others["subnet"], restated.tolist(), strict=True)),))
-    return replace(in_ms, **found, noise=noise, sessions=sessions, whole=whole)
+    return replace(in_ms, **bias, noise=noise, sessions=sessions, whole=whole)
 
 
 @dataclass(frozen=True)
@@ -162,12 +162,12 @@ def learn(predicted: FloatArray, measured: FloatArray, disagreement: FloatArray)
         disagreement: what two rounds of each SubNet are relatively off from each other, ``[n]``.
     """
     weight = 1 / (1 + (disagreement / (2 * TYPICAL)) ** 2)
-    logs, found = np.log(predicted), np.log(measured / predicted)
-    centre, offset = (float(np.average(values, weights=weight)) for values in (logs, found))
+    logs, ratios = np.log(predicted), np.log(measured / predicted)
+    centre, offset = (float(np.average(values, weights=weight)) for values in (logs, ratios))
     away = logs - centre
     precision = float(weight @ away**2) + 1.0
-    slope = float(np.clip(weight @ (away * found) / precision, -STEEPEST, STEEPEST))
-    residual = found - offset - slope * away
+    slope = float(np.clip(weight @ (away * ratios) / precision, -STEEPEST, STEEPEST))
+    residual = ratios - offset - slope * away
     variance = (TYPICAL**2 + float(weight @ residual**2) + slope**2) / len(predicted)
     leverage = 1 / float(weight.sum()) + float(np.max(away**2)) / precision
     return Bias(offset, slope, centre, math.sqrt(variance * (1 + leverage)), float(len(predicted)))

@@ -98,23 +98,23 @@ def test_one_more_alternative_trains_that_one_alone(net: SuperNet, tmp_path: Pat
 
     store, result = tmp_path / "branches", distil(net, splits(), config, tmp_path / "all")
     few, rows = trained(["shrunk", "merged"], "one")
-    assert few.known == 0
+    assert few.reused == 0
     assert rows
     assert len(list(store.iterdir())) == len(parts_of(few.net.graph))
     more, _ = trained(["shrunk", "ghost", "merged"], "two")
-    assert more.known == len(parts_of(few.net.graph))
+    assert more.reused == len(parts_of(few.net.graph))
     assert more.errors == result.errors
     again, rows = trained(["shrunk", "ghost", "merged"], "three")
-    assert again.known == len(parts_of(net.graph))
+    assert again.reused == len(parts_of(net.graph))
     assert rows == []
     for name in set().union(*(part.weights for part in parts_of(net.graph))):
         assert np.array_equal(result.net.graph.weights[name], more.net.graph.weights[name])
         assert np.array_equal(result.net.graph.weights[name], again.net.graph.weights[name])
     damaged = next(store.iterdir())
     damaged.write_bytes(damaged.read_bytes()[:100])
-    assert trained(["shrunk", "ghost", "merged"], "four")[0].known == again.known - 1
+    assert trained(["shrunk", "ghost", "merged"], "four")[0].reused == again.reused - 1
     other = distil(net, splits(), replace(config, lr=1e-3), tmp_path / "five", store=store)
-    assert other.known == 0
+    assert other.reused == 0
 
 
 def test_a_branch_that_became_worse_keeps_its_beginning(net: SuperNet, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_alternatives_learn_alone_and_then_in_subnets(net: SuperNet, tmp_path: P
     assert alone.errors == whole.errors
     assert alone.on_path is None
     again = distil(net, splits(), config, tmp_path / "again", store=store)
-    assert again.known == len(parts_of(net.graph))
+    assert again.reused == len(parts_of(net.graph))
     assert again.on_path == whole.on_path
     for name, weight in whole.net.graph.weights.items():
         assert np.array_equal(weight, again.net.graph.weights[name])

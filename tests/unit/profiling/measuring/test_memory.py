@@ -20,7 +20,7 @@ def test_a_subnet_takes_what_is_predicted(name: str, tmp_path: Path) -> None:
     subnets = (net.largest(), net.smallest())
     operators = list(dict.fromkeys(f for s in subnets for f in net.operators(s, RUNTIME.fusion)))
     lut = profile(operators, DEVICE, tmp_path, net=net)
-    resident, workspace = lut.known("resident_weight_mb"), lut.known("workspace_mb")
+    resident, workspace = lut.column("resident_weight_mb"), lut.column("workspace_mb")
     memory = net.peak_memory(RUNTIME.fusion, resident=resident, workspace=workspace)
     predicted = memory.predict(np.stack([subnet.to_array() for subnet in subnets]))
     baseline = measure_baseline(DEVICE)

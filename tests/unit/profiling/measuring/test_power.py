@@ -63,9 +63,9 @@ def test_power_above_idle_becomes_the_energy_of_operators(tmp_path: Path) -> Non
         store.register(session.fingerprint, (conv, larger))
         fingerprint = session.fingerprint.id
     store.append([Record(fingerprint, f.id, (latencies[f.id],), 1.0, 8, 0.5) for f in (conv, larger)])
-    assert store.lut(fingerprint).known("energy_mj") == {}
+    assert store.lut(fingerprint).column("energy_mj") == {}
     store.add_powers(fingerprint, powers)
-    energies = store.lut(fingerprint).known("energy_mj")
+    energies = store.lut(fingerprint).column("energy_mj")
     assert energies == {key: pytest.approx(powers["Conv"] * latency) for key, latency in latencies.items()}
     assert Store(tmp_path / "store").powers(fingerprint) == powers
 

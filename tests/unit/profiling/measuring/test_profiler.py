@@ -294,3 +294,10 @@ def test_batches_are_bounded_in_number_memory_and_work() -> None:
     assert max(len(batch.programs) for batch in batches) <= 16
     assert max(sum(p.memory_mb for p in batch.programs) for batch in batches) <= 1024
     assert max(sum(p.macs_m for p in batch.programs) for batch in batches) <= 8000
+
+
+def test_an_operator_in_a_setting_that_the_device_does_not_have_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    device = DeviceConfig.from_section({"name": "board", "transport": "ssh", "address": "nowhere"})
+    own = replace(conv(16, 8), setting=(("precision", "int8"),))
+    with pytest.raises(ProfilingError, match=r"1 operators run in settings of their own, first \w+ \(precision int8\)"):
+        profile([conv(16, 8), own], device, tmp_path)

@@ -67,7 +67,7 @@ def test_a_difference_of_heaps_is_no_less_than_nothing(megabytes: float | None, 
     [
         {"kind": ""}, {"kind": 7}, {"kind": "a\nb"}, {"inputs": [[1.5]]}, {"inputs": [[-1]]}, {"inputs": [[True]]},
         {"outputs": 3}, {"attributes": {"a": None}}, {"attributes": {"a": [[1]]}}, {"attributes": []},
-        {"followers": [["Relu"]]}, {"followers": [[3, {}]]}, {"weights": [["x"]]},
+        {"followers": [["Relu"]]}, {"followers": [[3, {}]]}, {"weights": [["x"]]}, {"setting": {"a": None}},
     ],
     ids=str,
 )  # fmt: skip

@@ -20,10 +20,10 @@ MARK = "mark.cuda"
 
 def hardware(lab: Lab) -> Numbers:
     """What the accelerator is."""
-    found: Numbers = {"torch": torch.__version__, "accelerator": str(lab.device)}
+    numbers: Numbers = {"torch": torch.__version__, "accelerator": str(lab.device)}
     if lab.device.type == "cuda":
         properties = torch.cuda.get_device_properties(lab.device)
-        found |= {
+        numbers |= {
             "name": properties.name,
             "memory_gib": properties.total_memory / 2**30,
             "capability": ".".join(map(str, torch.cuda.get_device_capability(lab.device))),
@@ -31,7 +31,7 @@ def hardware(lab: Lab) -> Numbers:
             "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
             "bf16": "yes" if torch.cuda.is_bf16_supported(including_emulation=False) else "no",
         }
-    return found
+    return numbers
 
 
 def calibration(lab: Lab) -> Numbers:
@@ -41,12 +41,12 @@ def calibration(lab: Lab) -> Numbers:
         FitnessError: they differ by more than ``LOSS`` of their largest value.
     """
     calibrator, subnet = Calibrator(lab.data, lab.finetune.calibration), lab.net.smallest()
-    found = []
+    pairs = []
     for device in (CPU, lab.device):
         with deterministic(torch.get_num_threads(), device):
             statistics = calibrator.statistics(lab.net.module().eval().to(device), subnet)
-        found.append({name: torch.stack(pair).cpu() for name, pair in statistics.items()})
-    ours, theirs = found
+        pairs.append({name: torch.stack(pair).cpu() for name, pair in statistics.items()})
+    ours, theirs = pairs
     worst = max(float((theirs[name] - ours[name]).abs().max() / ours[name].abs().max()) for name in ours)
     if not worst <= LOSS:
         raise FitnessError(
@@ -58,14 +58,14 @@ def calibration(lab: Lab) -> Numbers:
 def moments(lab: Lab) -> Numbers:
     """The rule moments."""
     config = accuracy.MomentsConfig.from_section(lab.sections["moments"])
-    found = prepare(lab.net, lab.data, config, lab.finetune.calibration)
-    return {f"divergence_at_{share:g}": value for share, value in found.divergences.items()}
+    preparation = prepare(lab.net, lab.data, config, lab.finetune.calibration)
+    return {f"divergence_at_{share:g}": value for share, value in preparation.divergences.items()}
 
 
 def single_modifications(lab: Lab) -> Numbers:
     """The rule sensitivity without further SubNets."""
-    found = sensitivity.measure(lab.net, lab.data, lab.sensitivity, lab.folder / "sensitivity.jsonl")
-    return {"modifications": len(found.rows), "accuracy": found.baseline}
+    result = sensitivity.measure(lab.net, lab.data, lab.sensitivity, lab.folder / "sensitivity.jsonl")
+    return {"modifications": len(result.rows), "accuracy": result.baseline}
 
 
 def tests(lab: Lab) -> Numbers | None:

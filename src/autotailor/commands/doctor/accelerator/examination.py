@@ -27,12 +27,12 @@ from autotailor.task.registry import of
 
 def speed(lab: Lab) -> Numbers:
     """Gradients of whole batches, without optimizer and without reading pictures."""
-    found: Numbers = {}
+    rates: Numbers = {}
     for precision in ("fp32", "bf16", *(["fp16"] if lab.device.type == "cuda" else [])):
         plain = place(copy.deepcopy(lab.network), lab.device).train()
-        found[f"plain_{precision}"] = _rate(lab, plain, learning(plain, of(lab.data), precision, 0.1))
-        found[f"supernet_{precision}"] = _rate(lab, *sharing(lab, lab.device, precision))
-    return found
+        rates[f"plain_{precision}"] = _rate(lab, plain, learning(plain, of(lab.data), precision, 0.1))
+        rates[f"supernet_{precision}"] = _rate(lab, *sharing(lab, lab.device, precision))
+    return rates
 
 
 def _rate(lab: Lab, module: nn.Module, step: StepFunction) -> float:

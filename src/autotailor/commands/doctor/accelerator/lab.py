@@ -182,8 +182,8 @@ def _resnet50() -> nn.Module:
     from torchvision.models import resnet50
 
     network = resnet50(num_classes=CLASSES)
-    found = sorted(Path(torch.hub.get_dir()).glob("checkpoints/resnet50-*.pth"))
-    if found:
-        weights = torch.load(found[-1], map_location="cpu", weights_only=True)
+    checkpoints = sorted(Path(torch.hub.get_dir()).glob("checkpoints/resnet50-*.pth"))
+    if checkpoints:
+        weights = torch.load(checkpoints[-1], map_location="cpu", weights_only=True)
         network.load_state_dict({k: v for k, v in weights.items() if not k.startswith("fc.")}, strict=False)
     return network  # type: ignore[no-any-return]

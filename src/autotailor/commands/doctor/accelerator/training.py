@@ -66,8 +66,8 @@ def compared_step(lab: Lab) -> Numbers:
         with deterministic(torch.get_num_threads(), device):
             losses.append(step(step_on(lab, device)))
         module.partial_gradients.hand_over()
-        found = [parameter.grad.flatten().cpu() for parameter in module.parameters() if parameter.grad is not None]
-        gradients.append(torch.cat(found).double())
+        flat = [parameter.grad.flatten().cpu() for parameter in module.parameters() if parameter.grad is not None]
+        gradients.append(torch.cat(flat).double())
     loss = abs(losses[1] - losses[0]) / abs(losses[0])
     gradient = float((gradients[1] - gradients[0]).norm() / gradients[0].norm())
     if not loss <= LOSS or not gradient <= GRADIENT:
@@ -101,8 +101,8 @@ def polish(lab: Lab) -> Numbers:
     """The rule polish for two SubNets, as for weights that arrive trained."""
     subnets = [lab.net.smallest(), lab.net.sample(np.random.default_rng(1))]
     journal = lab.folder / "polish.jsonl"
-    known = sensitivity.measure_accuracies(lab.net, lab.data, subnets, lab.sensitivity, journal)
-    inherited = {id_: found.accuracy for id_, found in known.items()}
+    accuracies = sensitivity.measure_accuracies(lab.net, lab.data, subnets, lab.sensitivity, journal)
+    inherited = {id_: each.accuracy for id_, each in accuracies.items()}
     contests = {"budget_01": subnets}
     _, table = polishing.polish(lab.net, lab.net, lab.data, contests, inherited, lab.polish, lab.folder / "polish")
     last = table.iloc[-1]
@@ -122,16 +122,16 @@ def memory(lab: Lab) -> Numbers:
         FitnessError: the step was not divided.
     """
     module, step = sharing(lab, lab.device, "fp32")
-    whole, wanted = MicroBatches(module, step, 0, "the check of memory"), step_on(lab, lab.device)
+    whole, batch = MicroBatches(module, step, 0, "the check of memory"), step_on(lab, lab.device)
     if lab.device.type != "cuda":
-        halved = MicroBatches(module, _Refusing(step, len(wanted.images) // 2), 0, "the check of memory")
-        halved.gradients(wanted, 0)
+        halved = MicroBatches(module, _Refusing(step, len(batch.images) // 2), 0, "the check of memory")
+        halved.gradients(batch, 0)
         limit = None
     else:
         free_memory(lab.device)
         torch.cuda.reset_peak_memory_stats(lab.device)
         before = torch.cuda.memory_allocated(lab.device)
-        whole.gradients(wanted, 0)
+        whole.gradients(batch, 0)
         peak, total = torch.cuda.max_memory_allocated(lab.device), torch.cuda.mem_get_info(lab.device)[1]
         limit = before + 0.7 * (peak - before)
         module.zero_grad(set_to_none=True)
@@ -139,15 +139,15 @@ def memory(lab: Lab) -> Numbers:
         torch.cuda.set_per_process_memory_fraction(limit / total, lab.device)
         try:
             halved = MicroBatches(module, step, 0, "the check of memory")
-            halved.gradients(wanted, 0)
+            halved.gradients(batch, 0)
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0, lab.device)
-    if not 0 < halved.size < len(wanted.images):
+    if not 0 < halved.size < len(batch.images):
         raise FitnessError(
-            f"a step of {len(wanted.images)} images was not divided on {lab.device} although memory was too small for "
+            f"a step of {len(batch.images)} images was not divided on {lab.device} although memory was too small for "
             f"it; set finetune.micro_batch by hand"
         )
-    return {"images": len(wanted.images), "divided_into": halved.size, "limit_mb": limit and limit / 2**20}
+    return {"images": len(batch.images), "divided_into": halved.size, "limit_mb": limit and limit / 2**20}
 
 
 class _Refusing:

@@ -32,14 +32,14 @@ _PARAMETERS = inspect.signature(functional.batch_norm)
 
 def widest(module: nn.Module) -> int:
     """Channels of the widest BatchNorm of a network; 0 where the network has none."""
-    found = [0]
+    widths = [0]
     for part in module.modules():
         if isinstance(part, _BatchNorm):
-            found.append(part.num_features)
+            widths.append(part.num_features)
         if isinstance(part, GraphModule):
             nodes = [node for node in part.graph.nodes if node.kind == NORMALISATION]
-            found += [part.graph.weights[node.inputs[1]].size for node in nodes]
-    return max(found)
+            widths += [part.graph.weights[node.inputs[1]].size for node in nodes]
+    return max(widths)
 
 
 class Synchronised(TorchFunctionMode):
@@ -96,8 +96,8 @@ class _Normalise(torch.autograd.Function):
     ) -> Found:
         axes, channels = [0, *range(2, x.ndim)], x.shape[1]
         own = torch.var_mean(x.float(), axes, unbiased=False)
-        found = messages.send(torch.cat([own[1], own[0]]).double())
-        means, variances = found[:, :channels], found[:, channels:]
+        statistics = messages.send(torch.cat([own[1], own[0]]).double())
+        means, variances = statistics[:, :channels], statistics[:, channels:]
         mean = means.mean(0)
         variance = variances.mean(0) + (means - mean).square().mean(0)
         ctx.save_for_backward(x, gain, mean.float(), (variance + epsilon).rsqrt().float())

@@ -90,10 +90,10 @@ class Processes(Group):
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
 
     def gather(self, tensor: torch.Tensor) -> torch.Tensor:
-        found = tensor.new_empty(self.size * tensor.numel())
+        gathered = tensor.new_empty(self.size * tensor.numel())
         with _connected():
-            dist.all_gather_into_tensor(found, tensor.reshape(-1).contiguous())
-        return found.view(self.size, *tensor.shape)
+            dist.all_gather_into_tensor(gathered, tensor.reshape(-1).contiguous())
+        return gathered.view(self.size, *tensor.shape)
 
     def add_up(self, tensor: torch.Tensor) -> None:
         with _connected():
@@ -131,7 +131,7 @@ def _connected() -> Iterator[None]:
         ) from error
 
 
-def join(asked: Asked) -> Group:
+def join(team: Asked) -> Group:
     """The group of processes that a configuration asks for; connects this process at the first call.
 
     On CUDA the process gets the GPU with its number on this machine.
@@ -140,31 +140,31 @@ def join(asked: Asked) -> Group:
         TrainingError: the process was not started together with others, there are more or fewer than asked for, or this
             machine has too few GPUs.
     """
-    size = asked.processes * asked.nodes
+    size = team.processes * team.nodes
     if size == 1:
         return Group()
     if not dist.is_initialized():
-        _connect(asked, size)
+        _connect(team, size)
     if dist.get_world_size() != size:
         raise TrainingError(
-            f"processes {asked.processes} on nodes {asked.nodes}: expected {size} processes, and "
+            f"processes {team.processes} on nodes {team.nodes}: expected {size} processes, and "
             f"{dist.get_world_size()} were started; start as many as the configuration says"
         )
     return Processes()
 
 
-def _connect(asked: Asked, size: int) -> None:
+def _connect(team: Asked, size: int) -> None:
     if "RANK" not in os.environ:
         raise TrainingError(
-            f"processes {asked.processes} on nodes {asked.nodes}: this process was started alone. The rules of the "
-            f"workflow start all {size}; start a program of your own with torchrun --nproc-per-node {asked.processes}"
+            f"processes {team.processes} on nodes {team.nodes}: this process was started alone. The rules of the "
+            f"workflow start all {size}; start a program of your own with torchrun --nproc-per-node {team.processes}"
         )
-    kind, local = resolve(asked.accelerator).type, int(os.environ["LOCAL_RANK"])
+    kind, local = resolve(team.accelerator).type, int(os.environ["LOCAL_RANK"])
     if kind not in ("cpu", "cuda"):
-        raise TrainingError(f"processes {asked.processes} cannot train on {kind}; set accelerator to cpu")
+        raise TrainingError(f"processes {team.processes} cannot train on {kind}; set accelerator to cpu")
     if kind == "cuda" and (count := torch.cuda.device_count()) <= local:
         raise TrainingError(
-            f"processes {asked.processes}: each needs a GPU of its own, and this machine has {count}; set processes to "
+            f"processes {team.processes}: each needs a GPU of its own, and this machine has {count}; set processes to "
             f"{count}, or accelerator to cpu"
         )
     if kind == "cuda":
@@ -214,15 +214,15 @@ class Messages:
         Raises:
             TrainingError: another process computes something else.
         """
-        found = self._exchange(ENDED, values)
-        states = found[:, 0].tolist()
+        ends = self._exchange(ENDED, values)
+        states = ends[:, 0].tolist()
         if RUNNING in states:
             raise TrainingError(
                 f"process {states.index(RUNNING)} runs more layers of BatchNorm in a step than process "
                 f"{self._group.rank}; the network must not depend on the values of its images, or set sync_batch_norm "
                 f"to false"
             )
-        return None if FAILED in states else found[:, 1 : 1 + len(values)]
+        return None if FAILED in states else ends[:, 1 : 1 + len(values)]
 
     def fail(self) -> None:
         """Ends an attempt for which the memory of this process was too small."""

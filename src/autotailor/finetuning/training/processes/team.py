@@ -72,10 +72,10 @@ class Team:
             return Agreed(None)
         elements = sum(gradient.numel() for gradient in self._gradients())
         values = torch.tensor([loss, signal, elements], dtype=torch.float64, device=self._device)
-        found = self._messages.end(values)
-        if found is None:
+        ends = self._messages.end(values)
+        if ends is None:
             return Agreed(None)
-        losses, signals, counts = found.T.tolist()
+        losses, signals, counts = ends.T.tolist()
         if len(set(counts)) > 1:
             raise TrainingError(
                 f"the processes have gradients of different parameters: {counts} numbers. The step must not depend on "
@@ -100,10 +100,10 @@ class Team:
 
     def check_same(self, what: str, values: Sequence[int], remedy: str) -> None:
         """Raises TrainingError unless all processes give the same numbers."""
-        found = self.group.gather(torch.tensor(list(values))).tolist()
-        for number, each in enumerate(found):
-            if each != found[0]:
-                raise TrainingError(f"process {number} has {what} {each}, and process 0 has {found[0]}; {remedy}")
+        gathered = self.group.gather(torch.tensor(list(values))).tolist()
+        for number, each in enumerate(gathered):
+            if each != gathered[0]:
+                raise TrainingError(f"process {number} has {what} {each}, and process 0 has {gathered[0]}; {remedy}")
 
     def _gradients(self) -> list[torch.Tensor]:
         whole = [p.grad for p in self._module.parameters() if p.grad is not None]

@@ -30,8 +30,8 @@ class Depthwise(Alternative):
     kind = "depthwise"
     fits_features = True
 
-    def choices(self, asked: object) -> tuple[str, ...]:
-        return read_switch(self.kind, asked)
+    def choices(self, value: object) -> tuple[str, ...]:
+        return read_switch(self.kind, value)
 
     def fits(self, graph: Graph, node: Node) -> bool:
         weight = dense(graph, node)

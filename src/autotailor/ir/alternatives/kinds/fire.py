@@ -27,8 +27,8 @@ class Fire(Rebuilt):
 
     kind = "fire"
 
-    def choices(self, asked: object) -> tuple[str, ...]:
-        return read_switch(self.kind, asked)
+    def choices(self, value: object) -> tuple[str, ...]:
+        return read_switch(self.kind, value)
 
     def fits(self, interior: Interior) -> bool:
         return bool(_large(interior))

@@ -32,12 +32,12 @@ class Ghost(Rebuilt):
 
     kind = "ghost"
 
-    def choices(self, asked: object) -> tuple[str, ...]:
-        if isinstance(asked, Sequence) and all(type(parts) is int and 2 <= parts <= MOST for parts in asked):
-            return tuple(f"{self.kind}:{parts}" for parts in sorted(set(asked)))
+    def choices(self, value: object) -> tuple[str, ...]:
+        if isinstance(value, Sequence) and all(type(parts) is int and 2 <= parts <= MOST for parts in value):
+            return tuple(f"{self.kind}:{parts}" for parts in sorted(set(value)))
         raise SpaceError(
             f"space.alternatives.{self.kind}: expected a list of numbers of parts, 2 to {MOST}, such as [2], "
-            f"not {asked!r}"
+            f"not {value!r}"
         )
 
     def fits(self, interior: Interior) -> bool:
@@ -87,12 +87,12 @@ _CHEAP = freeze_attributes({"kernel_shape": (3, 3), "strides": (1, 1), "pads": (
 
 def _chain(part: Branch, node: Node) -> list[Node]:
     """A convolution, and the BatchNorm and activation functions behind it that alone read it."""
-    found = [node]
+    chain = [node]
     while True:
-        readers = [each for each in part.nodes if found[-1].outputs[0] in each.inputs]
+        readers = [each for each in part.nodes if chain[-1].outputs[0] in each.inputs]
         rule = rules.find(readers[0].kind) if len(readers) == 1 else None
         activates = rule is not None and rule.elementwise and len(readers[0].inputs) == 1
         follows = len(readers) == 1 and (activates or readers[0].kind == "BatchNormalization")
         if not follows or readers[0].outputs[0] == part.output:
-            return found
-        found.append(readers[0])
+            return chain
+        chain.append(readers[0])

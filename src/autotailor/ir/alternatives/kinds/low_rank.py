@@ -39,8 +39,8 @@ class LowRank(Alternative):
 
     kind, nested = "low_rank", True
 
-    def choices(self, asked: object) -> tuple[str, ...]:
-        return read_shares(self.kind, asked)
+    def choices(self, value: object) -> tuple[str, ...]:
+        return read_shares(self.kind, value)
 
     def fits(self, graph: Graph, node: Node) -> bool:
         weight = dense(graph, node)
@@ -90,8 +90,8 @@ class LowRank(Alternative):
     def _ranks(self, weight: Array, choices: Sequence[str]) -> tuple[tuple[str, int], ...]:
         """Choices with their ranks, as far as two factors take less than the whole map."""
         outputs, inputs = len(weight), weight[0].size
-        found = ((choice, rank_of(float(choice.partition(":")[2]), inputs, outputs)) for choice in choices)
-        return tuple((choice, rank) for choice, rank in found if rank * (inputs + outputs) < inputs * outputs)
+        ranks = ((choice, rank_of(float(choice.partition(":")[2]), inputs, outputs)) for choice in choices)
+        return tuple((choice, rank) for choice, rank in ranks if rank * (inputs + outputs) < inputs * outputs)
 
     def _factors(self, graph: Graph, node: Node, branch: Sequence[Node], basis: Array, centre: Array) -> Weights:
         """The weights of both maps, from directions ``[out, rank]`` of responses that lie around a point."""
@@ -104,9 +104,9 @@ class LowRank(Alternative):
         transposed = node.kind != "Conv" and not node.get("transB", 0)
         arrays = [first.T, second.T] if transposed else [first, second]
         biases = [basis.T @ (bias - centre), centre]
-        found = {n.inputs[1]: array for n, array in zip(branch, arrays, strict=True)}
-        found |= {n.inputs[2]: array for n, array in zip(branch, biases, strict=True) if len(n.inputs) > 2}
-        return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in found.items()}
+        weights = {n.inputs[1]: array for n, array in zip(branch, arrays, strict=True)}
+        weights |= {n.inputs[2]: array for n, array in zip(branch, biases, strict=True) if len(n.inputs) > 2}
+        return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in weights.items()}
 
 
 def _singular(weight: Array) -> Array:

@@ -16,10 +16,10 @@ class Merged(Asked):
 
     kind = MERGED
 
-    def choices(self, asked: object) -> tuple[str, ...]:
-        if isinstance(asked, Sequence) and all(each in SPANS and not isinstance(each, bool) for each in asked):
-            return tuple(f"{MERGED}:{int(spared)}" for spared in sorted(set(asked)))
+    def choices(self, value: object) -> tuple[str, ...]:
+        if isinstance(value, Sequence) and all(each in SPANS and not isinstance(each, bool) for each in value):
+            return tuple(f"{MERGED}:{int(spared)}" for spared in sorted(set(value)))
         raise SpaceError(
             f"space.alternatives.{MERGED}: expected a list of the numbers of blocks that one spares, "
-            f"{' or '.join(map(str, SPANS))}, such as {list(SPANS)}, not {asked!r}"
+            f"{' or '.join(map(str, SPANS))}, such as {list(SPANS)}, not {value!r}"
         )

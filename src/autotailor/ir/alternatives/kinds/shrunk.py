@@ -11,8 +11,8 @@ class Shrunk(Rebuilt):
 
     kind = "shrunk"
 
-    def choices(self, asked: object) -> tuple[str, ...]:
-        return read_shares(self.kind, asked)
+    def choices(self, value: object) -> tuple[str, ...]:
+        return read_shares(self.kind, value)
 
     def fits(self, interior: Interior) -> bool:
         return any(atom.meta > 1 for atom in interior.hidden)

@@ -26,16 +26,13 @@ class AttentionCore:
 
 def find_core(view: View, nodes: Row | tuple[Node, ...]) -> AttentionCore | None:
     """The products before and after the only softmax among some nodes; None where the nodes are no attention."""
-    products = [n for n in nodes if isinstance(n, Node) and n.kind in PRODUCTS and _is_product(view, n)]
+    own = [n for n in nodes if isinstance(n, Node) and n.kind in PRODUCTS]
+    products = [n for n in own if len(view.graph.activations(n)) == 2]
     softmaxes = [i for i, n in enumerate(nodes) if isinstance(n, Node) and n.kind == "Softmax"]
     if len(softmaxes) != 1 or len(products) != 2:
         return None
     scores, context = products
     return AttentionCore(scores, context) if nodes.index(scores) < softmaxes[0] < nodes.index(context) else None
-
-
-def _is_product(view: View, node: Node) -> bool:
-    return len(view.graph.activations(node)) == 2
 
 
 def attention_handles(view: View, core: AttentionCore) -> Mapping[str, Handle]:

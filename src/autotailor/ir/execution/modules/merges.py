@@ -82,12 +82,12 @@ class MergeSums:
             self._fits[junction.name] = _Fit(ending, target, near)
         self.norms = {node.name: node for node in norms}
         self.statistics = Collector()
-        self._wanted = {name for fit in self._fits.values() for name in fit.reads}
+        self._read_tensors = {name for fit in self._fits.values() for name in fit.reads}
         self._held: dict[str, Tensor] = {}
 
     def see(self, node: Node, values: Mapping[str, Tensor]) -> None:
         """Holds what a node is about to read, as far as it is asked for, and adds it where a merged block ends."""
-        self._held.update((name, values[name]) for name in node.inputs if name in self._wanted)
+        self._held.update((name, values[name]) for name in node.inputs if name in self._read_tensors)
         if (fit := self._fits.get(node.name)) is not None:
             read, target, said = (self._held[name] for name in fit.reads)
             f, y = self._read(fit.ending.map, read), self._said(fit.ending.map, target - said)
@@ -124,14 +124,14 @@ class MergeSums:
         Args:
             ridge: see ``Moments``.
         """
-        found: dict[str, Array] = {}
+        weights: dict[str, Array] = {}
         for name, (mean, variance) in self.statistics.statistics().items():
             arrays = (mean.cpu().numpy(), variance.cpu().numpy())
-            found.update(zip(self.norms[name].inputs[3:], arrays, strict=True))
+            weights.update(zip(self.norms[name].inputs[3:], arrays, strict=True))
         for fit in self._fits.values():
             if fit.sums.samples:
-                found |= _solved(self._graph, fit, ridge)
-        return found
+                weights |= _solved(self._graph, fit, ridge)
+        return weights
 
 
 def _first(graph: Graph, junction: Node) -> str:
@@ -150,28 +150,28 @@ def _steps(node: Node, graph: Graph, shape: Sequence[int]) -> list[int]:
 def _solved(graph: Graph, fit: _Fit, ridge: float) -> dict[str, Array]:
     """Weights of the last map of a merged block, and of the BatchNorm or bias behind the map."""
     ending, weight = fit.ending, graph.weights[fit.ending.map.inputs[1]].astype(np.float64)
-    wanted, square, mean, second, product = fit.sums.means()
+    target, square, mean, second, product = fit.sums.means()
     if ending.norm is None and not ending.bias:  # the map goes through the origin
-        wanted, mean = 0 * wanted, 0 * mean
+        target, mean = 0 * target, 0 * mean
     size = np.sqrt((np.diagonal(second) - mean**2).clip(min=0.0))
     size = np.where(size > CONSTANT * size.max(), size, size.max() + np.finfo(np.float32).tiny)
     features = (mean / size, second / np.outer(size, size), product / size[:, None])
     share = fit.near * ridge_share(ridge, len(mean), fit.sums.samples)
-    added, shift = least_squares(Responses(wanted, square, features, share))
+    added, shift = least_squares(Responses(target, square, features, share))
     scale, offset = _affine(graph, ending)
     rows = weight.reshape(len(weight), -1) if reading_axis(ending.map) == 1 else weight.T
     exact, bias = scale * rows + added / size, offset + shift
     shaped = exact.reshape(weight.shape) if reading_axis(ending.map) == 1 else exact.T
-    found = {ending.map.inputs[1]: shaped}
+    weights = {ending.map.inputs[1]: shaped}
     if ending.norm is None:
-        found |= {ending.bias: bias} if ending.bias else {}
+        weights |= {ending.bias: bias} if ending.bias else {}
     else:
         said = exact @ mean
         variance = np.einsum("of,fg,og->o", exact, second - np.outer(mean, mean), exact).clip(min=0.0)
         gain = np.sqrt(variance + ending.norm.get("epsilon", EPSILON))
-        found |= dict(zip(ending.norm.inputs[1:], (gain, bias + said, said, variance), strict=True))
-        found |= {ending.bias: 0 * bias} if ending.bias else {}
-    return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in found.items()}
+        weights |= dict(zip(ending.norm.inputs[1:], (gain, bias + said, said, variance), strict=True))
+        weights |= {ending.bias: 0 * bias} if ending.bias else {}
+    return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in weights.items()}
 
 
 def _affine(graph: Graph, ending: Ending) -> tuple[Array, Array]:

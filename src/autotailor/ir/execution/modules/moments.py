@@ -95,11 +95,11 @@ class MomentCollector(GraphModule):
 
     def moments(self, ridge: float = RIDGE) -> Moments:
         """The moments of the images so far."""
-        found = {key: (total / self._samples[key]).float().numpy() for key, total in self._sums.items()}
+        means = {key: (total / self._samples[key]).float().numpy() for key, total in self._sums.items()}
         taps = {reader.weight for readers in self._readers.values() for reader in readers if reader.depthwise}
         return Moments(
-            {key: value for key, value in found.items() if key not in taps},
-            {key: value for key, value in found.items() if key in taps},
+            {key: value for key, value in means.items() if key not in taps},
+            {key: value for key, value in means.items() if key in taps},
             dict(self._samples),
             ridge,
         )

@@ -75,11 +75,11 @@ class PartialGradients:
             plan: of what is taken.
             value: gradient of what ``take_tensor`` returns; its memory may hold the sum.
         """
-        region, known = region_of(plan), self._by_weight.get(weight)
+        region, earlier = region_of(plan), self._by_weight.get(weight)
         # A slice that autocast interpolates is in half precision, and so is its gradient.
         value = value.to(weight.dtype)
-        found = PartialGradient(weight, region, in_region(plan, value, region, weight.shape))
-        self._by_weight[weight] = found if known is None else known.plus(found)
+        gradient = PartialGradient(weight, region, in_region(plan, value, region, weight.shape))
+        self._by_weight[weight] = gradient if earlier is None else earlier.plus(gradient)
 
     def hand_over(self) -> None:
         """Gives the weights gradients as a whole, and keeps none."""

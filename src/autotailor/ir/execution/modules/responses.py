@@ -79,12 +79,12 @@ class ResponseSums:
         Args:
             ridge: see ``Moments``.
         """
-        found: dict[str, Array] = {}
+        weights: dict[str, Array] = {}
         for fit in self._fits:
             target = self._targets[fit.target]
             if target.samples:
-                found |= fit.alternative.solve(self._graph, fit.node, fit.branch, self._responses(fit, target, ridge))
-        return found
+                weights |= fit.alternative.solve(self._graph, fit.node, fit.branch, self._responses(fit, target, ridge))
+        return weights
 
     def _responses(self, fit: _Fit, target: Sums, ridge: float) -> Responses:
         mean, square = target.means()
@@ -97,10 +97,10 @@ class ResponseSums:
 
 
 def _fits(elastic: ElasticGraph) -> list[_Fit]:
-    graph, found = elastic.graph, []
+    graph, fits = elastic.graph, []
     for junction in (junction for junction in junctions(graph) if not junction.get(OWNER)):
         kinds: Sequence[str] = junction.get(SOURCES)
         node = elastic.original.producers[junction.outputs[0]]
         for position, kind in enumerate(kinds[1:], 1):
-            found.append(_Fit(of_maps()[kind], junction.inputs[0], node, branch(graph, junction, position)))
-    return found
+            fits.append(_Fit(of_maps()[kind], junction.inputs[0], node, branch(graph, junction, position)))
+    return fits

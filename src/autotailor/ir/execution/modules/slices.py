@@ -48,10 +48,10 @@ class Slices:
 
     def take(self, name: str, weight: Tensor, plan: WeightPlan) -> Tensor:
         """What a plan takes of a weight; the weight itself where the plan takes all of it."""
-        known = self._taken.get(name)
-        if known is None:
-            known = self._taken[name] = plan, _leaf(weight, plan) if any(plan) else weight
-        return known[1]
+        entry = self._taken.get(name)
+        if entry is None:
+            entry = self._taken[name] = plan, _leaf(weight, plan) if any(plan) else weight
+        return entry[1]
 
     def gradients(self, loss: Tensor) -> tuple[SliceGradient, ...]:
         """Gradients of a loss in all trainable slices that it depends on; no two of them share memory."""
@@ -59,8 +59,8 @@ class Slices:
         if not trained:
             return ()
         values = torch.autograd.grad(loss, [leaf for _, leaf in trained.values()], allow_unused=True)
-        found = zip(trained.items(), _apart(values), strict=True)
-        return tuple(SliceGradient(name, plan, value) for (name, (plan, _)), value in found if value is not None)
+        gradients = zip(trained.items(), _apart(values), strict=True)
+        return tuple(SliceGradient(name, plan, value) for (name, (plan, _)), value in gradients if value is not None)
 
 
 def _apart(values: Iterable[Tensor | None]) -> Iterator[Tensor | None]:

@@ -86,8 +86,8 @@ def _is_mask(weight: npt.NDArray[np.generic]) -> bool:
     """Whether all numbers are zero or one and the same that lets a Softmax leave out what it is added to."""
     if not np.issubdtype(weight.dtype, np.floating) or weight.ndim < 2:
         return False
-    found = np.unique(weight)
-    return len(found) == 2 and found[1] == 0 and float(found[0]) <= _MASKED
+    levels = np.unique(weight)
+    return len(levels) == 2 and levels[1] == 0 and float(levels[0]) <= _MASKED
 
 
 def _is_computed(weight: npt.NDArray[np.generic]) -> bool:

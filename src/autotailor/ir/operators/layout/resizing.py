@@ -75,8 +75,8 @@ class ResizeRule(OperatorRule):
         options = {name: node.get(name, default) for name, default in _OPTIONS.items()}
         if options["coordinate_transformation_mode"] == "tf_crop_and_resize":
             raise GraphError(f"node {node.name}: Resize with a crop is not known; export it without")
-        wanted = zip(_per_axis(node, "scales", x.ndim), _per_axis(node, "sizes", x.ndim), strict=True)
-        for axis, (scale, size) in enumerate(wanted):
+        targets = zip(_per_axis(node, "scales", x.ndim), _per_axis(node, "sizes", x.ndim), strict=True)
+        for axis, (scale, size) in enumerate(targets):
             if axis == 0:
                 continue
             if size is None:
@@ -108,10 +108,10 @@ def _per_axis(node: Node, name: str, rank: int) -> list[Any]:
     """Scales or sizes of each axis; None where the node does not say."""
     values = node.get(name) or ()
     axes = node.get("axes") or range(len(values))
-    found: list[Any] = [None] * rank
+    per_axis: list[Any] = [None] * rank
     for axis, value in zip(axes, values, strict=False):
-        found[axis] = value
-    return found
+        per_axis[axis] = value
+    return per_axis
 
 
 def _ratio(meta: int, size: int, scale: float | None) -> Fraction | None:

@@ -34,36 +34,20 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
 _SINCE = {"Mish": 18, "Gelu": 20, "Swish": 24}
 
 
-def _selu(x: Tensor, alpha: float, gamma: float) -> Tensor:
-    return gamma * F.elu(x, alpha)
-
-
-def _thresholded_relu(x: Tensor, alpha: float) -> Tensor:
-    return torch.where(x > alpha, x, torch.zeros_like(x))
-
-
-def _hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
-    return torch.clamp(alpha * x + beta, 0, 1)
-
-
 def _shrink(x: Tensor, bias: float, lambd: float) -> Tensor:
     return torch.where(x < -lambd, x + bias, torch.where(x > lambd, x - bias, torch.zeros_like(x)))
-
-
-def _swish(x: Tensor, alpha: float) -> Tensor:
-    return x * torch.sigmoid(alpha * x)
 
 
 _CALLS: dict[str, Callable[..., Tensor]] = {
     "LeakyRelu": lambda x, alpha: F.leaky_relu(x, alpha),
     "Elu": F.elu,
     "Celu": F.celu,
-    "Selu": _selu,
-    "ThresholdedRelu": _thresholded_relu,
-    "HardSigmoid": _hard_sigmoid,
+    "Selu": lambda x, alpha, gamma: gamma * F.elu(x, alpha),
+    "ThresholdedRelu": lambda x, alpha: torch.where(x > alpha, x, torch.zeros_like(x)),
+    "HardSigmoid": lambda x, alpha, beta: torch.clamp(alpha * x + beta, 0, 1),
     "Shrink": _shrink,
     "Gelu": F.gelu,
-    "Swish": _swish,
+    "Swish": lambda x, alpha: x * torch.sigmoid(alpha * x),
 }
 
 

@@ -36,15 +36,15 @@ class EinsumRule(OperatorRule):
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         operands, result = _letters(node)
-        found: dict[str, Dimension] = {}
+        by_letter: dict[str, Dimension] = {}
         for name, letters in zip(node.inputs, operands, strict=True):
             for letter, axis in zip(letters, deduction.dimensions(name), strict=True):
-                known = found.get(letter)
-                if known is not None:
-                    deduction.unify(known, axis)
-                if known is None or isinstance(axis, Batch):
-                    found[letter] = axis
-        return [tuple(found[letter] for letter in result or "")]
+                dimension = by_letter.get(letter)
+                if dimension is not None:
+                    deduction.unify(dimension, axis)
+                if dimension is None or isinstance(axis, Batch):
+                    by_letter[letter] = axis
+        return [tuple(by_letter[letter] for letter in result or "")]
 
     def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
         return torch.einsum(node.get("equation"), *arguments)

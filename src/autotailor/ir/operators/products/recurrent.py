@@ -60,12 +60,12 @@ class RecurrentRule(OperatorRule):
         start = x.new_zeros(directions, x.shape[1], hidden)
         h, c = (start if state is None else state.expand_as(start) for state in (h, c))
         b = r.new_zeros(directions, 2 * r.shape[1]) if b is None else b
-        found = []
+        results = []
         for place in range(directions):
             backwards = node.get("direction", "forward") == "reverse" or place == 1
             rows, last = _walk(node, x.flip(0) if backwards else x, w[place], r[place], b[place], (h[place], c[place]))
-            found.append((rows.flip(0) if backwards else rows, *last))
-        y, *states = zip(*found, strict=True)
+            results.append((rows.flip(0) if backwards else rows, *last))
+        y, *states = zip(*results, strict=True)
         every = (torch.stack(y, 1), *(torch.stack(state) for state in states))
         return every[: len(node.outputs)] if len(node.outputs) > 1 else every[0]
 
@@ -81,7 +81,7 @@ def _strange(node: Node) -> str:
     return next(
         (
             said
-            for said, found in (
+            for said, present in (
                 (f"activations {activations}", activations != ACTIVATIONS[node.kind] * count),
                 ("layout 1", node.get("layout", 0)),
                 ("clip", node.get("clip", 0)),
@@ -89,7 +89,7 @@ def _strange(node: Node) -> str:
                 ("lengths of series", any(node.inputs[LENGTHS : LENGTHS + 1])),
                 ("peepholes", any(node.inputs[PEEPHOLES:])),
             )
-            if found
+            if present
         ),
         "",
     )

@@ -94,7 +94,7 @@ def _crops(node: Node, window: WindowAttributes, sizes: Sequence[int]) -> tuple[
     shape = node.get("output_shape")
     if shape:
         upper = node.get("auto_pad", "NOTSET") == "SAME_UPPER"
-        totals = [size - wanted for size, wanted in zip(sizes, shape[-rank:], strict=True)]
+        totals = [size - target for size, target in zip(sizes, shape[-rank:], strict=True)]
         begins = [total // 2 if upper else total - total // 2 for total in totals]
         ends = [total - begin for total, begin in zip(totals, begins, strict=True)]
     return begins, ends

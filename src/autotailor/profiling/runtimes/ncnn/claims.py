@@ -113,11 +113,11 @@ def _interpolation(values: dict[int, tuple[float | str, ...]], shape: tuple[int,
 def _ranges(values: dict[int, tuple[float | str, ...]], shape: tuple[int, ...]) -> Params:
     """Parameters of a Crop, with bounds counted from the front of each axis and with sorted axes."""
     bounds = zip(values[11], values[9], values[10], strict=True)
-    found = []
+    cuts = []
     for axis, start, end in sorted((int(a), int(s), int(e)) for a, s, e in bounds):
         first, last, _ = slice(start, None if end == TO_THE_END else end).indices(shape[axis])
-        found.append((axis, first, last))
-    axes, starts, ends = zip(*found, strict=True)
+        cuts.append((axis, first, last))
+    axes, starts, ends = zip(*cuts, strict=True)
     return (9, starts), (10, ends), (11, axes)
 
 
@@ -125,13 +125,13 @@ def layer_signatures(param_path: Path, input_shape: tuple[int, ...]) -> list[tup
     """Name, type and signature of each layer. The network runs once with zero weights, which shows the shapes."""
     lines = param_path.read_text().splitlines()[2:]
     shapes = blob_shapes(param_path, input_shape)
-    found = []
+    signatures = []
     for line in lines:
         kind, name, inputs, outputs, *rest = shlex.split(line)
         bottoms = rest[: int(inputs)]
         params = _params(rest[int(inputs) + int(outputs) :])
-        found.append((name, kind, _signature(kind, params, [shapes[b] for b in bottoms])))
-    return found
+        signatures.append((name, kind, _signature(kind, params, [shapes[b] for b in bottoms])))
+    return signatures
 
 
 def _params(words: Sequence[str]) -> Params:

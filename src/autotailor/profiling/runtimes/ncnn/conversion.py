@@ -60,22 +60,22 @@ def convert_operators(features: Iterable[OperatorFeature]) -> dict[str, Outcome]
         StoppedError: pnnx or ncnn was ended from outside, or files cannot be written (a full disk). Nothing is kept of
             the operators that it worked on.
     """
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     left = []
     for feature in features:
         outcome = _strange(feature) or _kept(feature)
         if outcome is None:
             left.append(feature)
         else:
-            found[feature.id] = outcome
+            outcomes[feature.id] = outcome
     for begin in range(0, len(left), TOGETHER):
         some = left[begin : begin + TOGETHER]
         logger.info("operators that pnnx converts: %d of %d ...", begin + len(some), len(left))
         made = _converted(some)
         for feature in some:
             _keep(feature, made[feature.id])
-        found |= made
-    return found
+        outcomes |= made
+    return outcomes
 
 
 def _converted(features: Sequence[OperatorFeature]) -> dict[str, Outcome]:
@@ -163,7 +163,7 @@ class _Batch:
         values = ((name, rng.uniform(0.2, 1.0, shape).astype(np.float32)) for name, shape in self.weights.items())
         proto.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in values)
         onnx.save(proto, path)
-        wanted = self._expected(path, rng)
+        expected = self._expected(path, rng)
         run_pnnx(path, param, weights)
         text = param.read_text(encoding="utf-8")
         inputs = tuple(str(self._file(f"in{i}")) for i in range(len(self.shapes)))
@@ -173,7 +173,7 @@ class _Batch:
             raise ProfilingError(trial.failure)
         layers = [_ParamLine.read(line) for line in text.splitlines()[2:]]
         return {
-            feature.id: self._outcome(number, layers, wanted, trial.shapes)
+            feature.id: self._outcome(number, layers, expected, trial.shapes)
             for number, feature in enumerate(self.features)
         }
 
@@ -195,15 +195,15 @@ class _Batch:
         self,
         number: int,
         layers: Sequence[_ParamLine],
-        wanted: Sequence[npt.NDArray[np.float32]],
+        expected: Sequence[npt.NDArray[np.float32]],
         shapes: Mapping[str, Shape],
     ) -> Outcome:
         """The layers of one operator, or a reason where these do not compute the right numbers."""
         for i in self.writes[number]:
-            found = np.load(self._file(f"out{i}"))
-            if found.size != wanted[i].size:
-                return f"pnnx gives its output the shape {list(found.shape)} instead of {list(wanted[i].shape)}"
-            error = float(np.abs(found.ravel() - wanted[i].ravel()).max() / max(np.abs(wanted[i]).max(), 1e-6))
+            output = np.load(self._file(f"out{i}"))
+            if output.size != expected[i].size:
+                return f"pnnx gives its output the shape {list(output.shape)} instead of {list(expected[i].shape)}"
+            error = float(np.abs(output.ravel() - expected[i].ravel()).max() / max(np.abs(expected[i]).max(), 1e-6))
             if not error <= TOLERANCE:
                 return f"the layers that pnnx writes compute other numbers than onnxruntime (error {error:.2g})"
         return self._piece(number, layers, shapes)
@@ -286,8 +286,8 @@ def _cache(feature: OperatorFeature) -> Path:
 def _kept(feature: OperatorFeature) -> Outcome | None:
     """The outcome in the cache; None where there is none, or its file is damaged."""
     try:
-        found = json.loads(_cache(feature).read_text(encoding="utf-8"))
-        return found["refused"] or tuple(_read_step(step) for step in found["steps"])
+        content = json.loads(_cache(feature).read_text(encoding="utf-8"))
+        return content["refused"] or tuple(_read_step(step) for step in content["steps"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

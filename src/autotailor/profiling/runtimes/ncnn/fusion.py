@@ -7,9 +7,9 @@ behind it stay two layers. Global pooling returns a vector, so that a Flatten be
 ``PATTERNS`` lists groups of ONNX operators that pnnx writes as one layer.
 """
 
+from autotailor.ir.execution.patterns import BIASED_MATMUL, GELU, SWISH
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.pattern import Pattern
-from autotailor.profiling.runtimes.patterns import BIASED_MATMUL, GELU, SWISH
 
 PRODUCERS = ("Conv", "Gemm")
 ACTIVATIONS = ("Relu", "LeakyRelu", "Clip", "Sigmoid", "Mish")

@@ -42,17 +42,17 @@ def with_names(text: str, image: str, *outputs: str) -> str:
         image: name of the input; blanks in it become ``_``, because a blank ends a name in a ``.param``.
         outputs: their names.
     """
-    given, *asked = ("_".join(name.split()) for name in (image, *outputs))
-    own = [f"out{number}" for number in range(len(asked))]
-    wanted = {given, *asked} - {"in0", *own}
+    read, *written = ("_".join(name.split()) for name in (image, *outputs))
+    own = [f"out{number}" for number in range(len(written))]
+    further = {read, *written} - {"in0", *own}
     ends = [line for line in text.splitlines()[2:] if not _reads(line, own)]
-    lines = [_with_blobs(line, {name: f"{name}.inner" for name in wanted}) for line in ends]
-    if given in wanted:
+    lines = [_with_blobs(line, {name: f"{name}.inner" for name in further}) for line in ends]
+    if read in further:
         position = next(number for number, line in enumerate(lines) if line.split()[0] == "Input")
-        lines[position : position + 1] = [f"Input {given} 0 1 {given}", f"Noop {given}.in0 1 1 {given} in0"]
-    if wanted.issuperset(asked) and given not in asked:
-        count = len(asked)
-        lines.append(f"Noop {'.'.join(own)}.{asked[0]} {count} {count} {' '.join(own)} {' '.join(asked)}")
+        lines[position : position + 1] = [f"Input {read} 0 1 {read}", f"Noop {read}.in0 1 1 {read} in0"]
+    if further.issuperset(written) and read not in written:
+        count = len(written)
+        lines.append(f"Noop {'.'.join(own)}.{written[0]} {count} {count} {' '.join(own)} {' '.join(written)}")
     return param_text(lines)
 
 

@@ -60,9 +60,9 @@ def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
     """
     from autotailor.profiling.runtimes.stopped import check_stopped  # not in the process that tries
 
-    found: list[Trial] = []
-    while len(found) < len(nets):
-        order = json.dumps([asdict(net) for net in nets[len(found) :]])
+    trials: list[Trial] = []
+    while len(trials) < len(nets):
+        order = json.dumps([asdict(net) for net in nets[len(trials) :]])
         done = subprocess.run(
             [sys.executable, "-P", __file__], input=order, capture_output=True, text=True, check=False
         )
@@ -70,11 +70,11 @@ def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
             if line.startswith('{"shapes"'):  # ncnn may print other lines
                 answer = json.loads(line)
                 shapes = {blob: tuple(shape) for blob, shape in answer["shapes"].items()}
-                found.append(Trial(shapes, answer["failure"]))
-        if len(found) < len(nets):
+                trials.append(Trial(shapes, answer["failure"]))
+        if len(trials) < len(nets):
             check_stopped("a process that tries ncnn's layers", done.returncode)
-            found.append(Trial({}, f"ncnn ends its process (exit code {done.returncode})"))
-    return found
+            trials.append(Trial({}, f"ncnn ends its process (exit code {done.returncode})"))
+    return trials
 
 
 def run_images(
@@ -88,10 +88,10 @@ def run_images(
     from autotailor.profiling.runtimes.stopped import check_stopped
 
     with tempfile.TemporaryDirectory(prefix="autotailor.ncnn.") as folder:
-        given, found = Path(folder) / "images.npy", Path(folder) / "outputs.npz"
-        np.save(given, np.ascontiguousarray(images, dtype=np.float32))
+        source, target = Path(folder) / "images.npy", Path(folder) / "outputs.npz"
+        np.save(source, np.ascontiguousarray(images, dtype=np.float32))
         files = dict(
-            zip(("param", "weights", "images", "outputs"), map(str, (param, weights, given, found)), strict=True)
+            zip(("param", "weights", "images", "outputs"), map(str, (param, weights, source, target)), strict=True)
         )
         done = subprocess.run(
             [sys.executable, "-P", __file__],
@@ -102,8 +102,8 @@ def run_images(
             check=False,
         )
         check_stopped("a process that runs ncnn", done.returncode)
-        if found.exists():
-            with np.load(found) as loaded:
+        if target.exists():
+            with np.load(target) as loaded:
                 return tuple(loaded[name] for name in loaded.files), ""
         said = [line for line in done.stdout.splitlines() if line.startswith(FAILURE)]
         crashed = f"ncnn ends its process (exit code {done.returncode})"
@@ -126,10 +126,10 @@ def _answer(order: dict[str, Any]) -> str:
     for image in np.load(order["images"]):
         extractor = net.create_extractor()
         extractor.input("in0", runner.to_mat(image))
-        found = [extractor.extract(name) for name in names]
-        if not found or any(code != 0 for code, _ in found):
+        results = [extractor.extract(name) for name in names]
+        if not results or any(code != 0 for code, _ in results):
             return f"ncnn cannot run it on an image of shape {list(image.shape)}"
-        rows.append([np.array(result, dtype=np.float32).reshape(-1) for _, result in found])
+        rows.append([np.array(result, dtype=np.float32).reshape(-1) for _, result in results])
     np.savez(order["outputs"], *(np.stack(each) for each in zip(*rows, strict=True)))
     return ""
 

@@ -5,8 +5,8 @@ it. Conv runs a residual sum and a following activation, Gemm runs a following a
 one kernel each; a product and its bias become a Gemm.
 """
 
+from autotailor.ir.execution.patterns import BIASED_MATMUL, GELU, SWISH
 from autotailor.ir.fusion.rules import FusionRules
-from autotailor.profiling.runtimes.patterns import BIASED_MATMUL, GELU, SWISH
 
 CONV_ACTIVATIONS = ("Relu", "Clip", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "LeakyRelu")
 GEMM_ACTIVATIONS = ("Relu", "Sigmoid", "Tanh", "LeakyRelu")

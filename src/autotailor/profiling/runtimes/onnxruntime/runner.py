@@ -88,12 +88,12 @@ def clear() -> None:
 
 def session_options(settings: dict[str, Any]) -> Any:
     """ONNX Runtime's session options, from the settings of a manifest."""
-    wanted = dict(settings["options"])
+    further = dict(settings["options"])
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = settings["threads"], 1
-    options.graph_optimization_level = LEVELS[wanted.pop("graph_optimization_level")]
+    options.graph_optimization_level = LEVELS[further.pop("graph_optimization_level")]
     options.log_severity_level = 3
-    for name, value in wanted.items():
+    for name, value in further.items():
         options.add_session_config_entry(name, str(value))
     return options
 
@@ -125,9 +125,9 @@ def kernel_times(events: list[dict[str, Any]], steps: list[str]) -> list[list[li
             run, waiting = [[] for _ in steps], []
         elif event["cat"] == "Node" and name.endswith("_kernel_time"):
             waiting.append(1000 * event["dur"])
-            found = re.search(r"\bs\d+(?=\.)", name)
-            if found:
-                run[numbers[found[0]]] += waiting
+            step = re.search(r"\bs\d+(?=\.)", name)
+            if step:
+                run[numbers[step[0]]] += waiting
                 waiting = []
     return runs
 

@@ -79,9 +79,9 @@ def layers_left_out() -> frozenset[str]:
     A runner's file contains the list of its missing layers, so that a runner for another processor can be asked, too. A
     missing runner, or one that is older than the list, adds nothing.
     """
-    found: set[str] = set()
+    layers: set[str] = set()
     for target, variable in VARIABLES.items():
         path = Path(os.environ.get(variable, FOLDER / target / NAME))
         if path.is_file() and (match := LEFT_OUT.search(path.read_bytes())):
-            found.update(match.group(1).decode().split())
-    return frozenset(found)
+            layers.update(match.group(1).decode().split())
+    return frozenset(layers)

@@ -245,10 +245,10 @@ def settle(program: Loaded, which: int, seconds: float) -> None:
 
 def status_mb(field: str) -> float:
     """A field of ``/proc/self/status`` in MiB."""
-    found = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if match is None:
         raise RuntimeError(f"/proc/self/status has no {field}")
-    return int(found[1]) / 1024
+    return int(match[1]) / 1024
 
 
 def reset_peak() -> None:

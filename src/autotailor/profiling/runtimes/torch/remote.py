@@ -43,7 +43,7 @@ class RemoteTorchRuntime(TorchRuntime):
     """PyTorch on another device, with the same programs and protocol. Option ``python`` names its interpreter."""
 
     remote = True
-    known = TorchRuntime.known | {"python"}
+    option_names = TorchRuntime.option_names | {"python"}
 
     def __init__(self, device: DeviceConfig) -> None:
         super().__init__(device)

@@ -34,7 +34,7 @@ class TorchRuntime(WheelRuntime):
     output = "long"
     packages = ("torch",)
     backend = torch_runner.__file__
-    known: ClassVar[frozenset[str]] = frozenset(OPTIONS)
+    option_names: ClassVar[frozenset[str]] = frozenset(OPTIONS)
 
     def options(self) -> dict[str, Any]:
         """Where and how PyTorch computes."""
@@ -50,7 +50,7 @@ class TorchRuntime(WheelRuntime):
     def check(self) -> None:
         """Refuses unknown options, and CUDA or half precision where this computer cannot compute with them."""
         super().check()
-        self.refuse_options(set(self.known))
+        self.refuse_options(set(self.option_names))
         where = str(self.options()["device"])
         if where.partition(":")[0] not in ("cpu", "cuda"):
             raise DeviceError(f"device {self.device.name}: options.device is {where!r}, expected cpu, cuda or cuda:N")
@@ -92,10 +92,10 @@ class TorchRuntime(WheelRuntime):
     def run(self, directory: Path, images: npt.NDArray[np.float32]) -> Arrays:
         """See Runtime; computed with the options that are also timed."""
         program = torch_runner.LoadedProgram(self.network("run", directory, ()).to_manifest(), self.settings())
-        found = []
+        results = []
         with torch.inference_mode():
             for image in images:
                 values = {**program.weights[0], "in0": program.placed(torch.from_numpy(image[None]))}
                 program.compute(values)
-                found.append([values[name].float().cpu().numpy() for name in program.returned])
-        return rows(found)
+                results.append([values[name].float().cpu().numpy() for name in program.returned])
+        return rows(results)

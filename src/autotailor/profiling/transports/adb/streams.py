@@ -182,10 +182,10 @@ def unframed(name: str, answer: bytes, mark: str) -> tuple[bytes, str]:
         TransientError: the answer is not whole.
         DeviceError: the device has no program that can encode it.
     """
-    found = re.search(rf"^{mark} (\w+)\r*$(.*)^{mark} end\r*$".encode(), answer, re.DOTALL | re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^{mark} (\w+)\r*$(.*)^{mark} end\r*$".encode(), answer, re.DOTALL | re.MULTILINE)
+    if match is None:
         raise TransientError(f"device {name}: an answer was cut off")
-    encoder, text = found[1].decode(), b"".join(found[2].split())
+    encoder, text = match[1].decode(), b"".join(match[2].split())
     if encoder == "none":
         raise DeviceError(
             f"device {name}: its ADB daemon lacks the service exec:, and for shell: the device needs one of the "

@@ -63,33 +63,33 @@ def open_usb(name: str, serial: str | None, timeout: float) -> BaseTransport:
             f"device {name}: USB cannot be used ({error}): install libusb (Debian: apt-get install libusb-1.0-0), "
             "or set device.address to reach it over the network"
         ) from error
-    found: dict[str, Any] = {}
+    by_serial: dict[str, Any] = {}
     unreadable: list[Exception] = []
     try:
         for transport in UsbTransport.find_all_adb_devices(timeout):
             try:
-                found[transport.serial_number or ""] = transport
+                by_serial[transport.serial_number or ""] = transport
             except usb1.USBError as error:
                 unreadable.append(error)
     except usb1.USBError as error:
         raise usb_fault(name, error) from error
-    if unreadable and serial not in found:  # the unreadable device may be the one that is meant
+    if unreadable and serial not in by_serial:  # the unreadable device may be the one that is meant
         raise usb_fault(name, unreadable[0]) from unreadable[0]
-    return GuardedUsb(found[choose(name, serial, sorted(found))])
+    return GuardedUsb(by_serial[choose(name, serial, sorted(by_serial))])
 
 
-def choose(name: str, serial: str | None, found: Sequence[str]) -> str:
+def choose(name: str, serial: str | None, names: Sequence[str]) -> str:
     """The serial number of the device that the configuration means, among those that are plugged in."""
-    if serial in found:
+    if serial in names:
         return str(serial)
-    if serial is None and len(found) == 1:
-        return found[0]
-    if serial is None and found:
+    if serial is None and len(names) == 1:
+        return names[0]
+    if serial is None and names:
         raise DeviceError(
-            f"device {name}: {len(found)} devices are plugged in, {', '.join(found)}: set device.serial to one of them"
+            f"device {name}: {len(names)} devices are plugged in, {', '.join(names)}: set device.serial to one of them"
         )
     meant = f"no device with serial number {serial}" if serial else "no device"
-    others = f"only {', '.join(found)}" if found else "and nothing there offers adb"
+    others = f"only {', '.join(names)}" if names else "and nothing there offers adb"
     raise TransientError(
         f"device {name}: {meant} on USB, {others}: plug the device in and switch on USB debugging in its developer "
         "options, or set device.address to reach it over the network"

@@ -83,8 +83,8 @@ def new_name() -> str:
 
 def parse(text: str) -> list[RunFolder]:
     """Reads the folders that the script ``scripts.RUNS`` prints."""
-    found = re.findall(r"^(run-\S+) ([01]) (-?\d+)\r?$", text, re.MULTILINE)
-    return [RunFolder(name, works == "1", float(idle)) for name, works, idle in found]
+    folders = re.findall(r"^(run-\S+) ([01]) (-?\d+)\r?$", text, re.MULTILINE)
+    return [RunFolder(name, works == "1", float(idle)) for name, works, idle in folders]
 
 
 @cache

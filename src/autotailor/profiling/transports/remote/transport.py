@@ -160,18 +160,18 @@ class RemoteTransport(Transport):
         # Kept files are named by their hashes. The folder of names is made last, of links, and is this session's: so it
         # is never half of one version and half of another.
         kept, digests = f"{self.folder.rpartition('/')[0]}/{KEPT}/{label}", [file_digest(directory / n) for n in names]
-        wanted = dict(zip(digests, names, strict=True))
-        said = self.shell.ask(fill(scripts.LACKING, folder=kept, digests=" ".join(wanted)))
+        by_digest = dict(zip(digests, names, strict=True))
+        said = self.shell.ask(fill(scripts.LACKING, folder=kept, digests=" ".join(by_digest)))
         for digest in said.split():
-            if digest in wanted:
-                path = self.push(directory / wanted[digest], f"{label}.new/{digest}")
+            if digest in by_digest:
+                path = self.push(directory / by_digest[digest], f"{label}.new/{digest}")
                 self.shell.checked(fill(scripts.MOVE, path=path, folder=kept, name=digest), f"cannot keep {path}")
         folder = f"{self.folder}/{label}"
         links = [
             fill(scripts.LINK, target=f"{kept}/{d}", path=f"{folder}/{n}") for d, n in zip(digests, names, strict=True)
         ]
         self.shell.checked("".join(links), f"cannot make the folder {folder}")
-        self.shell.ask(fill(scripts.PRUNE, folder=kept, digests=f" {' '.join(wanted)} "))
+        self.shell.ask(fill(scripts.PRUNE, folder=kept, digests=f" {' '.join(by_digest)} "))
         return folder
 
     def share(self, directory: Path, names: Sequence[str], folder: str) -> str:

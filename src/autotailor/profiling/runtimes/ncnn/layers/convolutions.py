@@ -93,10 +93,10 @@ def _pools_alike(feature: OperatorFeature, kernel: Shape, strides: Shape, pads: 
     sides = zip(feature.inputs[0][2:], kernel, strides, pads[:2], strict=True)
     rests = [(side + 2 * pad - size, stride) for side, size, stride, pad in sides]
     is_ceil = bool(feature.attribute("ceil_mode", 0))
-    found = tuple((-(-rest // stride) if is_ceil else rest // stride) + 1 for rest, stride in rests)
+    pooled = tuple((-(-rest // stride) if is_ceil else rest // stride) + 1 for rest, stride in rests)
     counts_pads = feature.kind == "AveragePool" and bool(feature.attribute("count_include_pad", 0))
     is_exceeded = is_ceil and any(rest % stride for rest, stride in rests)
-    return found == tuple(feature.outputs[0][2:]) and not (counts_pads and is_exceeded)
+    return pooled == tuple(feature.outputs[0][2:]) and not (counts_pads and is_exceeded)
 
 
 @writes("GlobalAveragePool", "GlobalMaxPool")

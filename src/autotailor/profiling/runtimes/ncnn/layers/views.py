@@ -49,8 +49,8 @@ def permute(feature: OperatorFeature, order: Sequence[int]) -> Layer:
             f"operator {feature.id}: ncnn cannot transpose an activation of shape {list(feature.inputs[0])}; "
             "expected two to four axes behind the batch"
         )
-    wanted = "".join(names[axis] for axis in reversed(order))
-    return Layer("Permute", ((0, INNERMOST_FIRST[len(order)].index(wanted)),))
+    axes = "".join(names[axis] for axis in reversed(order))
+    return Layer("Permute", ((0, INNERMOST_FIRST[len(order)].index(axes)),))
 
 
 def reshape_to(shape: Shape) -> Layer:

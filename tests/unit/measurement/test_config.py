@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from autotailor.measurement.effort import Effort, EffortError
+from autotailor.measurement.config import Effort, EffortError
 
 
 def test_a_run_from_before_the_section_is_measured_as_it_was() -> None:
