@@ -14,8 +14,16 @@ with stage(snakemake) as this:
     device = profiling.DeviceConfig.from_section(this.params["device"] | this.params["profile"])
     where = snakemake.config["profile"][snakemake.wildcards.device]
     if this.params["imported"]:
-        lut = profiling.read_table(Path(where["lut"]), device).select(features)
-        this.tell(f"{len(features):,} operators are taken from {where['lut']} and not measured here")
+        heads = frozenset()  # of early exits, which tables of before do not have
+        if this.params.get("heads"):
+            net = autotailor.load(snakemake.input.supernet)
+            heads = set(features) - set(net.operators(fusion=profiling.fusion_rules(device)))
+        table = profiling.read_table(Path(where["lut"]), device)
+        lut = table.select(features, heads)
+        lacking = len(heads - {row.feature for row in lut})
+        if lacking:
+            this.tell(f"the table lacks {lacking} operators of exits, which count by their multiply-accumulates")
+        this.tell(f"{len(features) - lacking:,} operators are taken from {where['lut']} and not measured here")
     else:
         places = [row.places for row in operators]
         net = autotailor.load(snakemake.input.supernet)

@@ -47,7 +47,8 @@ def cover(
     Args:
         net: the SuperNet.
         fusion: the runtime's rules.
-        operators: to hold, the most important first; all operators of the space when None.
+        operators: to hold, the most important first; all operators of the space when None. Those that the space does
+            not have, such as those of early exits, are left out.
         avoid: SubNets that must not be in the result, because predictions are validated on them.
         seed: of the draws.
     """
@@ -56,7 +57,9 @@ def cover(
     places = net.places(fusion)
     space = net.operators(fusion=fusion)
     ids = {feature.id: i for i, feature in enumerate(space)}
-    wanted = list(ids.values()) if operators is None else [ids[feature.id] for feature in operators]
+    wanted = (
+        list(ids.values()) if operators is None else [ids[feature.id] for feature in operators if feature.id in ids]
+    )
     missing = np.zeros(len(ids) + 1, dtype=bool)  # the last one stands for a place that was removed
     missing[wanted] = True
     macs_m = np.array([*map(operator_macs, space), 0.0])
@@ -177,11 +180,21 @@ class UniqueOperator:
     places: int
 
 
-def enumerate_operators(net: SuperNet, fusion: FusionRules) -> tuple[UniqueOperator, ...]:
-    """All unique fused operators of a space, the most used first."""
+def enumerate_operators(
+    net: SuperNet, fusion: FusionRules, further: Iterable[UniqueOperator] = ()
+) -> tuple[UniqueOperator, ...]:
+    """All unique fused operators of a space, the most used first.
+
+    Args:
+        net: the SuperNet.
+        fusion: the runtime's rules.
+        further: operators that stand beside those of the network, such as those of early exits.
+    """
     counts: Counter[OperatorFeature] = Counter()
     for place in net.places(fusion):
         counts.update(place.operators)
+    for each in further:
+        counts[each.feature] += each.places
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0].kind, item[0].to_json()))
     return tuple(UniqueOperator(feature, places) for feature, places in ordered)
 

@@ -7,7 +7,7 @@ import pytest
 
 import autotailor
 import networks
-from autotailor.enumeration import enumerate_operators, read_operators, write_operators
+from autotailor.enumeration import UniqueOperator, enumerate_operators, read_operators, write_operators
 from autotailor.enumeration.cover import EnumerationError, cover
 from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.rules import FusionRules
@@ -89,3 +89,15 @@ def test_damaged_tables_are_refused(resnet_net: autotailor.SuperNet, tmp_path: P
     path.write_text(path.read_text().replace('""strides"":[2,2]', '""strides"":[1,1]', 1))
     with pytest.raises(EnumerationError, match="id of its feature"):
         read_operators(path)
+
+
+def test_operators_that_stand_beside_the_network_keep_the_others_as_they_are(resnet_net: autotailor.SuperNet) -> None:
+    own = enumerate_operators(resnet_net, NCNN_FUSION)
+    strange = OperatorFeature("Relu", ((1, 7),), ((1, 7),))
+    listed = enumerate_operators(
+        resnet_net, NCNN_FUSION, [UniqueOperator(strange, 2), UniqueOperator(own[3].feature, 1)]
+    )
+    found = {each.feature: each.places for each in listed}
+    assert found == {each.feature: each.places for each in own} | {strange: 2, own[3].feature: own[3].places + 1}
+    held = cover(resnet_net, NCNN_FUSION, [strange, own[0].feature])
+    assert [own[0].feature in resnet_net.operators(subnet, NCNN_FUSION) for subnet in held] == [True]
