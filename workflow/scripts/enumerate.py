@@ -4,16 +4,12 @@ import autotailor
 from stage import stage
 
 from autotailor import artifacts, enumeration, profiling
-from autotailor.exits.config import ExitsConfig
-from autotailor.exits.heads import head_operators
 
 with stage(snakemake) as this:
     net = autotailor.load(snakemake.input.supernet)
     device = profiling.DeviceConfig.from_section(this.params["runtime"])
     profiling.check_writable(net, device)
-    rules, asked = profiling.fusion_rules(device), this.params.get("heads")
-    heads = head_operators(net, ExitsConfig.from_section(asked), rules) if asked else ()
-    operators = enumeration.enumerate_operators(net, rules, heads)
+    operators = enumeration.enumerate_operators(net, profiling.fusion_rules(device))
     with artifacts.atomic(snakemake.output.operators) as path:
         enumeration.write_operators(path, operators)
     this.tell(f"{len(operators):,} operators")

@@ -180,21 +180,11 @@ class UniqueOperator:
     places: int
 
 
-def enumerate_operators(
-    net: SuperNet, fusion: FusionRules, further: Iterable[UniqueOperator] = ()
-) -> tuple[UniqueOperator, ...]:
-    """All unique fused operators of a space, the most used first.
-
-    Args:
-        net: the SuperNet.
-        fusion: the runtime's rules.
-        further: operators that stand beside those of the network, such as those of early exits.
-    """
+def enumerate_operators(net: SuperNet, fusion: FusionRules) -> tuple[UniqueOperator, ...]:
+    """All unique fused operators of a space, the most used first."""
     counts: Counter[OperatorFeature] = Counter()
     for place in net.places(fusion):
         counts.update(place.operators)
-    for each in further:
-        counts[each.feature] += each.places
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0].kind, item[0].to_json()))
     return tuple(UniqueOperator(feature, places) for feature, places in ordered)
 

@@ -34,7 +34,7 @@ def with_exits(folder: Path) -> dict[str, Candidate]:
         np.savez(folder / "exits" / name / "answers.npz", **arrays, validation_groups=groups, test_groups=groups)
         parts = {"segments": list(each.costs.segments), "heads": list(each.costs.heads)}
         networks[name] = {"exits": {exit_: {} for exit_ in EXITS}, **parts, "energy": parts}
-    said = {"unit": "ms", "costs": "measured on the device", "networks": networks}
+    said = {"schema_version": 1, "unit": "ms", "costs": "measured on the device", "networks": networks}
     said["budgets"] = by_budget(list(found.values()), groups, groups, (0.6, 0.8, 1.0))
     (folder / "exits.json").write_text(json.dumps(said))
     return found
@@ -98,5 +98,5 @@ def test_exits_that_were_made_for_other_exports_are_left_out(copied_run: Path) -
     with_exits(copied_run)
     record = copied_run / "provenance" / "exits.json"
     record.parent.mkdir(exist_ok=True)
-    record.write_text(json.dumps({"rule": "exits", "inputs": {"polish.json": "0" * 64}}))
+    record.write_text(json.dumps({"schema_version": 1, "rule": "exits", "inputs": {"polish.json": "0" * 64}, "outputs": {}}))
     assert autotailor.open_run(copied_run).exits is None
