@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 PICTURES = 1000
 HARD = "0.2,0.8,0.2"
+SHOWN = 0.005
+"""Shares of exits below this are not printed."""
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -131,7 +133,8 @@ def _show(rows: Sequence[tuple[str, float, Told]], deadline_ms: float) -> None:
         numbers=numbers,
     )
     for name, slowdown, told in rows:
-        left = ", ".join(f"{member} {exit_} {share:.0%}" for (member, exit_), share in told.exits.items())
+        some = ((place, share) for place, share in told.exits.items() if share >= SHOWN)
+        left = ", ".join(f"{member} {exit_} {share:.0%}" for (member, exit_), share in some)
         shares = (f"{each:.1%}" for each in (told.in_time, told.accuracy))
         made.add_row(name, f"{told.hard:.0%}", f"{slowdown:g}", *shares, f"{told.latency_ms:.3f}", left)
     answer.console().print(made)
