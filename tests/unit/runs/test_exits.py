@@ -98,5 +98,7 @@ def test_exits_that_were_made_for_other_exports_are_left_out(copied_run: Path) -
     with_exits(copied_run)
     record = copied_run / "provenance" / "exits.json"
     record.parent.mkdir(exist_ok=True)
-    record.write_text(json.dumps({"schema_version": 1, "rule": "exits", "inputs": {"polish.json": "0" * 64}, "outputs": {}}))
+    record.write_text(
+        json.dumps({"schema_version": 1, "rule": "exits", "inputs": {"polish.json": "0" * 64}, "outputs": {}})
+    )
     assert autotailor.open_run(copied_run).exits is None
