@@ -213,9 +213,18 @@ STAGES = {
             only="measured",
         ),
         Stage(
+            "heads",
+            "the unique fused operators of heads behind the space's stages",
+            {"supernet": "compiled.pt"},
+            {"operators": "heads.csv"},
+            ("runtime", "heads"),
+            only="measured",
+            on_demand="where `space.exits` asks for exits",
+        ),
+        Stage(
             "profile",
             "measures each operator on {wildcards.device}",
-            {"operators": "operators.csv", "supernet": "compiled.pt"},
+            {"operators": "operators.csv", "heads": When("exits", "heads.csv"), "supernet": "compiled.pt"},
             {"lut": "lut.csv"},
             ("device", "profile", "validate", "imported"),
             only="measured",
@@ -234,6 +243,23 @@ STAGES = {
             measures=True,
         ),
         Stage(
+            "screen",
+            "SubNets with early exits, for budgets of what pictures cost in the mean",
+            {
+                "lut": TABLE,
+                "validation": When("measured", "validation.csv"),
+                "supernet": "supernet.pt",
+                "original": UNLABELLED,
+                "sensitivity": "sensitivity.csv",
+                "baseline": "sensitivity.json",
+            },
+            {"limits": "screen.json"},
+            ("early", "search", "runtime", "training_data", "sensitivity", "calibration", "threads"),
+            threads="sharing",
+            accelerator=("sensitivity",),
+            on_demand="where a budget is one of exits",
+        ),
+        Stage(
             "search",
             "the Pareto front of {wildcards.model} for {wildcards.device}",
             {
@@ -244,6 +270,7 @@ STAGES = {
                 "sensitivity": "sensitivity.csv",
                 "baseline": "sensitivity.json",
                 "evaluations": "evaluations.csv",
+                "early": When("early", "screen.json"),
             },
             {
                 "pareto": Shown("pareto.csv", "Front"),
@@ -379,7 +406,7 @@ STAGES = {
             {"exits": "exits.json", "files": "exits/"},
             (
                 *("exits", "device", "imported", "data", "calibration", "polish", "measure"),
-                *("tolerance", "accelerator", "threads"),
+                *("tolerance", "accelerator", "threads", "early"),
             ),
             threads="polishing",
             accelerator=("polish",),

@@ -252,7 +252,8 @@ def test_the_tutorial_explains_every_rule_that_it_plans() -> None:
     planned, explained = (re.findall(each, text, re.MULTILINE) for each in (r"^(\w+) 1$", r"^\| `(\w+)` \|"))
     assert explained == planned
     # Compare, exits and pool are asked for, fleet compares runs; moments and distil are for weights that arrive.
-    assert set(planned) == STAGES.keys() - {"compare", "exits", "train_pool", "make_pool", "fleet", "moments", "distil"}
+    asked = {"compare", "heads", "screen", "exits", "train_pool", "make_pool"}
+    assert set(planned) == STAGES.keys() - {*asked, "fleet", "moments", "distil"}
 
 
 def test_the_page_on_reruns_names_the_rules_that_can_be_kept() -> None:

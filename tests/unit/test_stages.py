@@ -9,7 +9,7 @@ from autotailor.stages import STAGES, WRITER, before, kept_with
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 TO_SEARCH = (
     *("pretrain", "compile", "moments", "distil", "finetune"),
-    *("sensitivity", "enumerate", "profile", "validate", "search"),
+    *("sensitivity", "enumerate", "heads", "profile", "validate", "screen", "search"),
 )
 
 
@@ -30,7 +30,7 @@ def test_each_input_is_written_by_an_earlier_stage_and_each_file_by_one() -> Non
     [
         ("pretrain", ()),
         ("finetune", TO_SEARCH[:4]),
-        ("profile", ("pretrain", "compile", "enumerate")),
+        ("profile", ("pretrain", "compile", "enumerate", "heads")),
         ("train_pool", TO_SEARCH),
         ("polish", (*TO_SEARCH, "confirm")),
     ],

@@ -111,6 +111,13 @@ def has_exits(model):
     return model["space"].get("exits") is not None
 
 
+def is_screened(wildcards):
+    """Whether a budget limits what pictures cost in the mean that may leave a network early."""
+    found = settings(wildcards)
+    cost = search.cost_of_device(found["device"])
+    return bool(search.all_of_exits(found["export"]["budgets"], cost.name))
+
+
 def is_trained_on(wildcards):
     """Whether the members of the pool are trained on together."""
     return PoolConfig.from_section(settings(wildcards)["pool"]).epochs > 0
@@ -132,6 +139,7 @@ CONDITIONS = {
     "compared": is_compared,
     "exits": lambda wildcards: has_exits(settings(wildcards)["model"]),
     "pool_trained": is_trained_on,
+    "early": is_screened,
 }
 """What the inputs of stages depend on (``autotailor.stages``)."""
 

@@ -7,8 +7,10 @@ from autotailor.pool.config import PoolConfig
 PLANNED = STATE / "contents"
 RUNTIME = ("name", "transport", "runtime", "precision", "fusion", "options")
 NETWORK = ("name", "source", "resolution", "num_classes", "batch_norm", "output")
+# Keys of the exits on which the operators of heads depend.
+HEADS = ("after", "head")
 # What a rule is not told of where it is None, so that runs of before, which have no such section, can be kept.
-OPTIONAL = ("polish_joint",)
+OPTIONAL = ("polish_joint", "heads", "early")
 # Sections that rules read under another name; what they name differs. Rules that look at no test picture ask for
 # training_data, so that a change of test pictures does not train anew.
 READ_AS_SECTION = {"training_data": "data"}
@@ -19,7 +21,10 @@ def slices(pair):
     """The sections of a pair by the names that rules ask for."""
     found = MATRIX.configuration(pair)
     model, device, lut = found["model"], found["device"], found["profile"]["lut"]
-    is_measured = search.cost_of_device(device).is_measured
+    cost = search.cost_of_device(device)
+    is_measured = cost.is_measured
+    early = search.all_of_exits(found["export"]["budgets"], cost.name)
+    exits = model["space"].get("exits")
     pool = PoolConfig.from_section(found["pool"])
     return {
         **{name: found[name] for name in found if name != "model"},
@@ -28,7 +33,9 @@ def slices(pair):
         "weights": model["weights"],
         "pretrain": model["pretrain"],
         "space": {key: model["space"][key] for key in model["space"] if key != "exits"},
-        "exits": model["space"].get("exits"),
+        "exits": exits,
+        "heads": exits and {key: exits[key] for key in HEADS if key in exits},
+        "early": {"exits": exits, "budgets": early} if early else None,
         "calibration": found["finetune"]["calibration"],
         "runtime": (
             {key: device.get(key) for key in RUNTIME} if is_measured else device

@@ -1,5 +1,6 @@
 """Rule exits: early exits of the exported SubNets, with heads, files, and thresholds for each budget."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import autotailor
@@ -25,23 +26,25 @@ with stage(snakemake) as this:
     calibration = accuracy.CalibrationConfig.from_section(this.params["calibration"])
     module = net.module().eval().to(resolve(this.params["accelerator"]))
     chosen = polishing.read_exported(Path(snakemake.input.chosen), Path(snakemake.input.polished), net)
-    headed = {}
+    headed, subnets = {}, {name: each.subnet for name, each in chosen.items()}
     for name, each in chosen.items():
         graph = deployable(net, each, module, splits, calibration).graph
         headed[name] = making.add_heads(net, each.subnet, graph, splits, config, polish, this.work / name)
     cost = search.cost_of_device(this.params["device"])
     device = profiling.DeviceConfig.from_section(this.params["device"]) if cost.is_measured else None
     lut = profiling.LUT.read(Path(snakemake.input.lut)) if device else None
+    asked = this.params.get("early", {}).get("budgets", {})
     effort = Effort.from_section(this.params["measure"])
 
     def price(networks):
-        if device and not this.params["imported"]:
-            return costs.measured(networks, device, lut, effort.rounds, effort.seconds, this.work / "networks")
         if lut is None:
-            return {name: costs.counted(network) for name, network in networks.items()}, {}
-        known, rules = lut.latencies(), profiling.fusion_rules(device)
-        found = {name: costs.predicted(net, chosen[name].subnet, each, known, rules) for name, each in networks.items()}
-        return found, {}
+            counts = {name: costs.counted(network) for name, network in networks.items()}
+            return costs.Priced(counts, costs.COUNTED)
+        predicted = costs.by_table(net, subnets, networks, lut, profiling.fusion_rules(device))
+        if this.params["imported"]:
+            return predicted
+        found = costs.measured(networks, device, lut, effort.rounds, effort.seconds, this.work / "networks")
+        return replace(found, energy=predicted.energy)
 
     is_ncnn = device is not None and device.runtime.startswith("ncnn")
 
@@ -52,11 +55,10 @@ with stage(snakemake) as this:
 
     with artifacts.atomic(snakemake.output.files) as folder:
         folder.mkdir()
-        result = making.make(headed, splits, config, price, write, folder, cost.unit)
+        result = making.make(headed, splits, config, price, write, folder, cost.unit, asked)
         if is_ncnn and any(each.names for each in headed.values()):
             how = PoolConfig(tolerance=this.params["tolerance"])
             origin = origin_of(snakemake.wildcards.model, device, how, splits.preparation, splits.test.task)
-            subnets = {name: each.subnet for name, each in chosen.items()}
             images = {name: first_images(each.network.graph, splits.test) for name, each in headed.items()}
             pooled.pool_exits(folder, net, subnets, headed, result, images, lut, device, origin)
     artifacts.write_json(snakemake.output.exits, result)

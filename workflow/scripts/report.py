@@ -30,10 +30,11 @@ with stage(snakemake) as this:
     reporting.build_report(inputs, Path(snakemake.output.report))
     for name in set(reporting.FIGURES) & set(snakemake.output.keys()):
         reporting.write_figure(name, inputs, Path(snakemake.output[name]))
+    exits = artifacts.read_json(tables["exits"]) if "exits" in tables else None
     rows = {row["name"]: row for row in pd.read_csv(snakemake.input.summary).to_dict("records")}
     for name, card in snakemake.output.items():
         if name.endswith("_card"):
             export = Path(card).parent
             pair = (snakemake.wildcards.model, snakemake.wildcards.device)
-            reporting.write_card(export, export.name, this.params["configuration"], rows, pair=pair)
+            reporting.write_card(export, export.name, this.params["configuration"], rows, pair=pair, exits=exits)
     this.tell(snakemake.output.report)

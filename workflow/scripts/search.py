@@ -16,7 +16,8 @@ with stage(snakemake) as this:
         search.cost_of_device(this.params["runtime"]),
         search.SearchConfig.from_section(this.params["search"]),
     )
-    budgets, model, rounds = this.params["budgets"], None, None
+    early = artifacts.read_json(snakemake.input.early)["limits"] if snakemake.input.early else {}
+    budgets, model, rounds = search.as_whole(this.params["budgets"], early), None, None
     if kind.is_measured:
         device = profiling.DeviceConfig.from_section(this.params["runtime"])
         fusion = profiling.fusion_rules(device)

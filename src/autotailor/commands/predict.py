@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
+from autotailor.commands.export import read_budget
 from autotailor.commands.terminal import given_text, say
 
 if TYPE_CHECKING:
@@ -32,6 +33,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="an export (budget_02, largest), smallest, an id of pareto.csv or candidates.csv, a file such as "
         "subnet.json, or an assignment such as '{\"resolution\": 24}'; may be repeated; default: all exports",
     )
+    parser.add_argument(
+        "--expected",
+        type=given_text,
+        metavar="BUDGET",
+        help="of a run with early exits: the best export, exits and thresholds whose mean cost of a picture is at most "
+        "this, such as 0.8 (ms) or 60%%",
+    )
+    parser.add_argument("--worst", type=given_text, metavar="BUDGET", help="the same for the picture that costs most")
     parser.set_defaults(run=run)
 
 
@@ -39,8 +48,12 @@ def run(options: argparse.Namespace) -> None:
     """Predicts SubNets and prints the answer.
 
     Raises:
-        AutoTailorError: the run is not finished or not of one piece, or a SubNet is not one of its space.
+        AutoTailorError: the run is not finished or not of one piece, a SubNet is not one of its space, or no exits keep
+            the budgets.
     """
+    if options.expected or options.worst:
+        _run_exits(options)
+        return
     with answer.only_the_answer(options):
         import autotailor
 
@@ -64,6 +77,25 @@ def run(options: argparse.Namespace) -> None:
         say(f"{name} is not known: {reason}")
     for agreement in agreements:
         say(_said(agreement))
+
+
+def _run_exits(options: argparse.Namespace) -> None:
+    """Chooses export, exits and thresholds, and prints the answer."""
+    with answer.only_the_answer(options):
+        import autotailor
+
+        opened = autotailor.open_run(options.folder)
+        budgets = [text and read_budget(text) for text in (options.expected, options.worst)]
+        found = opened.choose_exits(*budgets)
+    if options.json:
+        where = {"model": opened.folder.model, "device": opened.folder.device}
+        answer.print_json({"run": where, "exits": found.to_dict()})
+        return
+    answer.console().print(answer.estimates(f"{found.name} with exits", found.predicted, {}))
+    for name, share in found.leave.items():
+        limit = found.thresholds.get(name)
+        sure = "" if limit is None else f", where the exit is {limit:.2f} sure"
+        say(f"{share:.0%} of the test pictures leave at {name}{sure}")
 
 
 def _show(predictions: Sequence[Prediction]) -> None:

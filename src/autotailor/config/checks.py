@@ -152,7 +152,7 @@ def check_cost(config: Mapping[str, Any]) -> None:
 
     section, lut, budgets = config["device"], config["profile"]["lut"], config["export"]["budgets"]
     cost = search.cost_of_device(section)
-    search.check_budgets(budgets, cost)
+    search.check_budgets(budgets, cost, config["model"]["space"].get("exits") is not None)
     if cost.is_measured:
         device = profiling.DeviceConfig.from_section(section)
         needs_energy = "energy_mj" in search.needed_columns(budgets)

@@ -171,7 +171,9 @@ class ExportConfig(Section, of="export", error=ConfigError):
             (``"48%"``) or as a throughput (``"30/s"``). With ``device=macs`` they are budgets of MACs in millions, also
             written ``"300M"`` or ``"1.2G"``. A budget of several limits is a mapping such as ``{latency: "30/s",
             peak_memory: 20, parameters: "50%"}``: the SubNet keeps all of them, and names are ``latency`` (always),
-            ``energy`` in mJ, ``peak_memory`` in MiB, ``parameters`` and ``macs`` in millions.
+            ``energy`` in mJ, ``peak_memory`` in MiB, ``parameters`` and ``macs`` in millions. With
+            ``model.space.exits``, ``{latency.expected: "60%", latency.worst: "110%"}`` limits what pictures cost that
+            may leave early, in the mean and (where it is said) at most.
         tolerance: largest relative difference between an export's outputs and the SuperNet's.
     """
 

@@ -47,7 +47,8 @@ def cover(
     Args:
         net: the SuperNet.
         fusion: the runtime's rules.
-        operators: to hold, the most important first; all operators of the space when None.
+        operators: to hold, the most important first; all operators of the space when None. Those that the space does
+            not have, such as those of early exits, are left out.
         avoid: SubNets that must not be in the result, because predictions are validated on them.
         seed: of the draws.
     """
@@ -56,7 +57,7 @@ def cover(
     places = net.places(fusion)
     space = net.operators(fusion=fusion)
     ids = {feature.id: i for i, feature in enumerate(space)}
-    order = list(ids.values()) if operators is None else [ids[feature.id] for feature in operators]
+    order = [*ids.values()] if operators is None else [ids[each.id] for each in operators if each.id in ids]
     missing = np.zeros(len(ids) + 1, dtype=bool)  # the last one stands for a place that was removed
     missing[order] = True
     macs_m = np.array([*map(operator_macs, space), 0.0])

@@ -129,6 +129,10 @@ class Policy:
         """What each picture costs: ``[n]``."""
         return np.asarray(costs.reach(self.present)[self.leave(answers.confidence)])
 
+    def furthest(self, costs: Costs) -> float:
+        """What the picture costs that goes furthest."""
+        return float(costs.reach(self.present)[np.argmax(self.limits == 0.0)])
+
     def on(self, answers: Answers, costs: Costs) -> Policy:
         """The same thresholds with what they are worth on other pictures."""
         paid = self.paid(answers, costs)

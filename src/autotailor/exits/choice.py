@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy.typing as npt
 
 from autotailor.exits.answers import LAST, Answers, Costs, Floats, Policy
 from autotailor.exits.thresholds import IN_ONE_TABLE, QUANTILES, front, within
+from autotailor.search.budgets import EXPECTED, WORST, read_budget
+from autotailor.search.robust.forecast import ROUNDING
 from autotailor.statistics import clustered_mean
 
 FOLDS = 5
@@ -29,6 +32,7 @@ class Candidate:
         exits: names of its exits, the last one left out.
         costs: of its segments and heads; without heads where it has no exits.
         validation, test: what its exits answer.
+        energy: millijoules of its segments and heads, where they are known.
     """
 
     name: str
@@ -36,11 +40,13 @@ class Candidate:
     costs: Costs
     validation: Answers
     test: Answers
+    energy: Costs | None = None
 
     @property
     def alone(self) -> Candidate:
         """The same SubNet without exits."""
-        return Candidate(self.name, (), self.costs.only(()), self.validation.only(()), self.test.only(()))
+        energy = self.energy and self.energy.only(())
+        return Candidate(self.name, (), self.costs.only(()), self.validation.only(()), self.test.only(()), energy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,35 +107,54 @@ def choose(choosers: Sequence[Chooser], budget: float) -> Choice | None:
     return max(found, key=lambda choice: float(choice.folded.mean()), default=None)
 
 
+def read_limits(asked: Mapping[str, float | str], largest: float, unit: str) -> tuple[float, float]:
+    """The expected and the worst cost of a budget (``search.budgets.of_exits``) in a unit; infinite where left out."""
+    expected, worst = (
+        read_budget(asked[key], largest, unit) * (1 + ROUNDING) if key in asked else np.inf for key in (EXPECTED, WORST)
+    )
+    return expected, worst
+
+
 def by_budget(
     candidates: Sequence[Candidate],
     validation_groups: npt.NDArray[np.int64],
     test_groups: npt.NDArray[np.int64],
     shares: Sequence[float] = SHARES,
+    asked: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> dict[str, dict[str, Any]]:
     """For each budget what is chosen with exits and without, and what both are worth on test pictures.
+
+    Args:
+        candidates: SubNets with exits.
+        validation_groups: base picture of each validation picture.
+        test_groups: base picture of each test picture.
+        shares: budgets of the expected cost, as shares of what the costliest of the SubNets takes without exits.
+        asked: further budgets of the expected and the worst cost, by name.
 
     Returns:
         Plain values by name of the budget, as ``60 %``: ``share`` and ``budget``; ``with`` and ``without``, each as
         ``described`` or None; where there are both, ``gain``, points of accuracy on the same test pictures, and
         ``gain_error``.
     """
-    with_exits = [Chooser(each, validation_groups) for each in candidates]
-    without = [Chooser(each.alone, validation_groups) for each in candidates]
     largest = max(each.costs.whole for each in candidates)
+    limits = {f"{share:.0%}".replace("%", " %"): (share * largest * (1 + ROUNDING), np.inf) for share in shares}
+    choosers: dict[float, tuple[list[Chooser], list[Chooser]]] = {}
     rows = {}
-    for share in shares:
-        budget = share * largest * (1 + 1e-9)
-        found = [choose(choosers, budget) for choosers in (with_exits + without, without)]
+    for name, (budget, worst) in (limits | dict(asked)).items():
+        if worst not in choosers:
+            whole = [Chooser(each.alone, validation_groups, worst) for each in candidates]
+            choosers[worst] = [*(Chooser(each, validation_groups, worst) for each in candidates), *whole], whole
+        found = [choose(each, budget) for each in choosers[worst]]
+        share = budget / (1 + ROUNDING) / largest
         row: dict[str, Any] = {"share": share, "budget": share * largest}
         row |= {
-            name: choice and described(choice, test_groups)
-            for name, choice in zip(("with", "without"), found, strict=True)
+            key: choice and described(choice, test_groups)
+            for key, choice in zip(("with", "without"), found, strict=True)
         }
         if found[0] is not None and found[1] is not None:
             gain, error = clustered_mean(found[0].right - found[1].right, test_groups)
             row |= {"gain": 100 * gain, "gain_error": 100 * error}
-        rows[f"{share:.0%}".replace("%", " %")] = row
+        rows[name] = row
     return rows
 
 
@@ -137,13 +162,17 @@ def described(choice: Choice, groups: npt.NDArray[np.int64]) -> dict[str, Any]:
     """A choice as plain values; accuracies in percent.
 
     ``accuracy`` and ``expected`` are of test pictures, ``accuracy_folds`` of validation pictures that other ones chose
-    thresholds for, ``expected_chosen`` of those that chose them. ``leave`` is the share of test pictures that leaves at
-    each exit, the last one included.
+    thresholds for, ``expected_chosen`` of those that chose them. ``energy`` is that of test pictures, in mJ, or None.
+    ``leave`` is the share of test pictures that leaves at each exit, the last one included.
     """
     candidate, policy = choice.candidate, choice.policy
     seen = policy.on(candidate.test, candidate.costs)
     mean, error = clustered_mean(choice.right, groups)
     left = np.bincount(policy.leave(candidate.test.confidence), minlength=len(policy.thresholds) + 1)
+    energy = candidate.energy and {
+        "expected": float(policy.paid(candidate.test, candidate.energy).mean()),
+        "worst": policy.furthest(candidate.energy),
+    }
     return {
         "name": candidate.name,
         "thresholds": dict(zip(candidate.exits, policy.thresholds, strict=True)),
@@ -153,6 +182,7 @@ def described(choice: Choice, groups: npt.NDArray[np.int64]) -> dict[str, Any]:
         "expected": seen.expected,
         "expected_chosen": policy.expected,
         "worst": policy.worst,
+        "energy": energy,
         "leave": dict(zip((*candidate.exits, LAST), (left / len(candidate.test)).tolist(), strict=True)),
     }
 

@@ -8,15 +8,16 @@ are networks of their own, and their sum includes what handing on costs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import onnx
 
 from autotailor.exits.answers import Costs
-from autotailor.exits.heads import Exit, head_alone, segments, until
+from autotailor.exits.heads import Exit, head_alone, operators_of, segments, until
 from autotailor.ir.execution.onnx_writer import to_onnx
+from autotailor.ir.feature import OperatorFeature
 from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
@@ -25,6 +26,26 @@ from autotailor.profiling import LUT, DeviceConfig, convert, mean_of_rounds, mea
 
 CHAINED = "onnxruntime"
 """How the runtime is called that does not stop inside a network."""
+COUNTED, MEASURED, TABLE = "counted", "measured on the device", "predicted by the look-up table"
+PROPORTION = f"{TABLE}, heads that it lacks in proportion to their multiply-accumulates"
+ENERGY = "energy_mj"
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What networks with exits cost, by name.
+
+    Attributes:
+        costs: of each.
+        source: where the costs come from, for people.
+        whole: of each network with all its exits, where that was measured, to compare the sums with.
+        energy: millijoules of the same parts, where the look-up table has energies.
+    """
+
+    costs: Mapping[str, Costs]
+    source: str
+    whole: Mapping[str, float] = field(default_factory=dict)
+    energy: Mapping[str, Costs] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +76,13 @@ def counted(network: WithExits) -> Costs:
 def predicted(
     net: SuperNet, subnet: SubNet, network: WithExits, latencies: Mapping[str, float], fusion: FusionRules
 ) -> Costs:
-    """Milliseconds by the look-up table; heads, which it lacks, in proportion to their multiply-accumulates.
+    """Milliseconds by the look-up table; a head that the table lacks in proportion to its multiply-accumulates.
 
     Args:
         net: of the SubNet.
         subnet: with the exits of ``network``.
         network: the SubNet with its exits.
-        latencies: feature id to milliseconds.
+        latencies: feature id to milliseconds; or to another unit that adds up.
         fusion: rules of the runtime.
     """
     sequence = net.sequence(subnet, fusion)
@@ -74,17 +95,46 @@ def predicted(
         float(spent[written[place.tensor]] if place.tensor in written else share)
         for place, share in zip(network.places, shares[:-1], strict=True)
     ]
-    return Costs(_steps([*reached, float(spent[-1])]), tuple(factor * each for each in macs.heads))
+    heads = [operators_of(head, fusion) for head in network.heads]
+    known = [sum(latencies[each.id] for each in head) if _holds(latencies, head) else None for head in heads]
+    proportion = [factor * each for each in macs.heads]
+    paid = (share if cost is None else cost for cost, share in zip(known, proportion, strict=True))
+    return Costs(_steps([*reached, float(spent[-1])]), tuple(paid))
+
+
+def _holds(known: Mapping[str, float], operators: Sequence[OperatorFeature]) -> bool:
+    """Whether a column of the table has all of some operators."""
+    return all(each.id in known for each in operators)
+
+
+def by_table(
+    net: SuperNet, subnets: Mapping[str, SubNet], networks: Mapping[str, WithExits], lut: LUT, fusion: FusionRules
+) -> Priced:
+    """What the look-up table predicts of networks; the arguments by name are those of ``predicted``."""
+    known = lut.latencies()
+    heads = [operators_of(head, fusion) for each in networks.values() for head in each.heads]
+    source = TABLE if all(_holds(known, head) for head in heads) else PROPORTION
+    costs = {name: predicted(net, subnets[name], each, known, fusion) for name, each in networks.items()}
+    return Priced(costs, source, energy=_energies(net, subnets, networks, lut.column(ENERGY), fusion))
+
+
+def _energies(
+    net: SuperNet,
+    subnets: Mapping[str, SubNet],
+    networks: Mapping[str, WithExits],
+    known: Mapping[str, float],
+    fusion: FusionRules,
+) -> dict[str, Costs]:
+    """Millijoules by the look-up table; empty where it does not have those of all operators of the network."""
+    if not _holds(known, net.operators(fusion=fusion)):
+        return {}
+    return {name: predicted(net, subnets[name], each, known, fusion) for name, each in networks.items()}
 
 
 def measured(
     networks: Mapping[str, WithExits], device: DeviceConfig, lut: LUT, rounds: int, seconds: float, folder: Path
-) -> tuple[dict[str, Costs], dict[str, float]]:
-    """Milliseconds on a device, all interleaved.
-
-    Returns:
-        Costs by name, and the latency of each network with all its exits, to compare the sums with.
-    """
+) -> Priced:
+    """Milliseconds on a device, all interleaved."""
     is_chain = device.runtime == CHAINED
     parts: dict[str, Graph] = {}
     for name, each in networks.items():
@@ -102,7 +152,7 @@ def measured(
     found = measure_rounds(files, device, rounds, seconds_each=seconds, lut=lut)
     latency = {each.key: each.latency_ms for each in mean_of_rounds(found)}
     costs = {name: _costs(name, len(each.places), latency, is_chain) for name, each in networks.items()}
-    return costs, {name: latency[f"{name}.all"] for name in networks}
+    return Priced(costs, MEASURED, {name: latency[f"{name}.all"] for name in networks})
 
 
 def _costs(name: str, exits: int, latency: Mapping[str, float], is_chain: bool) -> Costs:

@@ -2,22 +2,29 @@
 
     probe: pool, linear                 full: 3x3 convolution with stride 2, ReLU, pool, (dropout in training,) linear
 
-A head reads the tensor that a block hands on. The network's own nodes, weights and last output stay as they are.
+A head reads the tensor that a block hands on. The network's own nodes, weights and last output stay as they are. The
+size of what a head reads follows few variables, as a rule the resolution and the width of its stage, so that the
+operators of all heads of a space are deduced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.enumeration import UniqueOperator
 from autotailor.exits.answers import ExitError
-from autotailor.exits.config import FULL, PROBE
+from autotailor.exits.config import FULL, PROBE, ExitsConfig
 from autotailor.ir.execution.head import find_head
-from autotailor.ir.feature import Shape
+from autotailor.ir.feature import OperatorFeature, Shape
+from autotailor.ir.fusion.rules import FusionRules
 from autotailor.ir.graph import Graph, Node
+from autotailor.ir.space.architecture import check_size
+from autotailor.ir.space.joint_sizes import joint_sizes
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.sections import meant
@@ -238,3 +245,43 @@ def until(graph: Graph, number: int) -> Graph:
 def head_alone(graph: Graph, place: Exit, number: int) -> Graph:
     """The head of one exit as a network of its own."""
     return cut(graph, place.tensor, (named(number),))
+
+
+def head_of(place: Exit, kind: str, classes: int) -> Graph:
+    """An untrained head as a network of its own."""
+    arrays = initial(place, kind, classes, np.random.default_rng(0))
+    weights, nodes, shapes = _head(place, arrays, named(0))
+    return Graph("head", tuple(nodes), place.tensor, (named(0),), {place.tensor: place.shape} | shapes, weights)
+
+
+def operators_of(head: Graph, fusion: FusionRules) -> tuple[OperatorFeature, ...]:
+    """The fused operators of a head that is a network of its own, in their order."""
+    net = SuperNet.of(head, {})
+    return tuple(each.feature for each in net.sequence(net.largest(), fusion))
+
+
+def head_operators(net: SuperNet, config: ExitsConfig, fusion: FusionRules) -> tuple[UniqueOperator, ...]:
+    """The distinct operators of the heads of all SubNets, each with the number of exits that can have it.
+
+    Args:
+        net: a classifier.
+        config: of the exits.
+        fusion: rules of the runtime.
+
+    Raises:
+        ExitError: the network has no such place.
+    """
+    largest = net.largest()
+    counts = Counter[OperatorFeature]()
+    for place in find_exits(net, largest, net.slice(largest), config.after, config.head):
+        heads = (head_of(each, config.head, net.num_classes) for each in _sizes(net, place))
+        counts.update({feature for head in heads for feature in operators_of(head, fusion)})
+    return tuple(UniqueOperator(feature, exits) for feature, exits in counts.items())
+
+
+def _sizes(net: SuperNet, place: Exit) -> Iterator[Exit]:
+    """An exit with each shape that its tensor can have."""
+    dimensions = net.propagation.dimensions[ends(net)[place.after]]
+    for sizes in joint_sizes(net.elastic.architecture, dimensions).sizes.tolist():
+        shape = tuple(check_size(*each, place.tensor) for each in zip(dimensions, sizes, strict=True))
+        yield replace(place, shape=shape)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from autotailor.data import DataSplits, EvaluationSet
 from autotailor.data.files.shown import as_pictures, in_base64
 from autotailor.exits.answers import LAST, Answers, Costs, Policy
 from autotailor.exits.asking import ask
-from autotailor.exits.choice import Candidate, by_budget, failure_auroc
+from autotailor.exits.choice import Candidate, by_budget, failure_auroc, read_limits
 from autotailor.exits.config import ExitsConfig
-from autotailor.exits.costs import WithExits
+from autotailor.exits.costs import Priced, WithExits
 from autotailor.exits.files import write_description
 from autotailor.exits.guarantee import guaranteed
 from autotailor.exits.heads import find_exits, with_exits
@@ -34,8 +35,8 @@ SHOWN, SIDE = 4, 64
 """Pictures of each exit that the report shows, and their side in pixels."""
 PROBABILITIES = (SOFTMAX, SIGMOID)
 """Final activations of networks that return probabilities; heads of exits return logits."""
-Price = Callable[[Mapping[str, WithExits]], tuple[Mapping[str, Costs], Mapping[str, float]]]
-"""From networks to what their parts cost, and what each costs as a whole with all exits where that is measured."""
+Price = Callable[[Mapping[str, WithExits]], Priced]
+"""From networks to what their parts cost."""
 Write = Callable[[str, WithExits, Path], Mapping[str, float]]
 """Writes the files of a network into a folder; says the largest error of each."""
 
@@ -62,7 +63,15 @@ class Headed:
 
 
 def add_heads(
-    net: SuperNet, subnet: SubNet, graph: Graph, data: DataSplits, config: ExitsConfig, polish: PolishConfig, work: Path
+    net: SuperNet,
+    subnet: SubNet,
+    graph: Graph,
+    data: DataSplits,
+    config: ExitsConfig,
+    polish: PolishConfig,
+    work: Path,
+    *,
+    is_tested: bool = True,
 ) -> Headed:
     """Trains heads on a SubNet with the weights that it is exported with, and drops dominated ones.
 
@@ -74,11 +83,13 @@ def add_heads(
         config: of the exits.
         polish: see ``train_heads``.
         work: folder of checkpoints.
+        is_tested: whether test pictures are asked; else ``test`` of the result is ``validation``.
     """
     places = find_exits(net, subnet, graph, config.after, config.head)
     heads = train_heads(graph, places, data, config, polish, work)
     whole = with_exits(graph, places, heads)
-    seen, tested = (ask(whole, images, config.confidence) for images in (data.validation, data.test))
+    seen = ask(whole, data.validation, config.confidence)
+    tested = ask(whole, data.test, config.confidence) if is_tested else seen
     accuracy, worse = 100 * seen.right.mean(axis=0), dominated(seen)
     kept = [number for number in range(len(places)) if number not in worse]
     dropped = {places[number].after: float(accuracy[:number].max()) for number in worse}
@@ -95,6 +106,7 @@ def make(
     write: Write,
     folder: Path,
     unit: str,
+    asked: Mapping[str, Mapping[str, float | str]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Prices networks with exits, writes their files, and chooses thresholds.
 
@@ -106,19 +118,28 @@ def make(
         write: writes files.
         folder: of all files; each export has one in it.
         unit: of costs.
+        asked: budgets of exits beside shares of the cost, by name, see ``search.budgets.of_exits``.
 
     Returns:
         The content of ``exits.json``.
     """
-    costs, whole = price({name: each.network for name, each in headed.items()})
-    candidates = [Candidate(name, each.names, costs[name], each.validation, each.test) for name, each in headed.items()]
-    budgets = by_budget(candidates, data.validation.groups, data.test.groups)
+    priced = price({name: each.network for name, each in headed.items()})
+    costs, energy = priced.costs, priced.energy
+    candidates = [
+        Candidate(name, each.names, costs[name], each.validation, each.test, energy.get(name))
+        for name, each in headed.items()
+    ]
+    whole = max(each.whole for each in costs.values())
+    limits = {name: read_limits(each, whole, unit) for name, each in asked.items()}
+    budgets = by_budget(candidates, data.validation.groups, data.test.groups, asked=limits)
     networks = {}
     for name, each in headed.items():
         place = folder / name
         shutil.rmtree(place, ignore_errors=True)
         errors = write(name, each.network, place)
-        said = _network(each, costs[name], config) | {"errors": dict(errors), "worst_measured": whole.get(name)}
+        said = _network(each, costs[name], config) | {"errors": dict(errors), "worst_measured": priced.whole.get(name)}
+        if name in energy:
+            said["energy"] = {"segments": list(energy[name].segments), "heads": list(energy[name].heads)}
         said["probabilities"] = find_head(each.network.stops[-1]).activation in PROBABILITIES
         own = choices_of(budgets, name)
         told = {"confidence": config.confidence, "unit": unit, "classes": list(data.classes)}
@@ -127,6 +148,7 @@ def make(
         networks[name] = said
     return {
         "unit": unit,
+        "costs": priced.source,
         "confidence": config.confidence,
         "head": config.head,
         "guarantee": asdict(config.guarantee),

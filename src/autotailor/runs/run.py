@@ -8,8 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from autotailor.ir.space.subnet import SubNet
+from autotailor.runs.exits import ExitsChoice
 from autotailor.runs.export import ExportAnswer, export_budget, export_subnet
-from autotailor.runs.folder import open_folder
+from autotailor.runs.folder import RunError, open_folder
 from autotailor.runs.fronts.answer import FrontAnswer, read_limits
 from autotailor.runs.fronts.find import find_front
 from autotailor.runs.known_metric import Estimate
@@ -32,7 +33,7 @@ class Run(RunTables):
         """All metrics of one SubNet, with units, standard errors where they are known, and sources.
 
         The accuracy of a SubNet that the run has evaluated on the validation set is what was found there, and its
-        source says so.
+        source says so. An export with early exits has their expected and worst cost as well.
 
         Args:
             which: a SubNet of ``run.net``; the name of an export, ``largest`` or ``smallest``; the id of a SubNet in
@@ -42,14 +43,35 @@ class Run(RunTables):
             RunError: there is no such SubNet, or it belongs to another space.
         """
         subnet = self.subnets.find(which)
+        names = tuple(name for name, exported in self.subnets.exported.items() if exported == subnet)
+        early = self.exits.estimates(names) if self.exits else {}
         rows = self.summary[self.summary["subnet"] == subnet.id].to_dict("records")
         return Prediction(
             subnet,
-            tuple(name for name, exported in self.subnets.exported.items() if exported == subnet),
-            {name: self._estimate(name, subnet) for name in self.metrics},
+            names,
+            {name: self._estimate(name, subnet) for name in self.metrics} | early,
             measured({str(key): value for key, value in rows[0].items()}) if rows else {},
             str(rows[0]["weights"]) if rows else "",
         )
+
+    def choose_exits(self, expected: float | str | None = None, worst: float | str | None = None) -> ExitsChoice:
+        """The export, its exits and their thresholds that are most accurate within budgets of a picture's cost.
+
+        Args:
+            expected: budget of the mean cost, in the run's unit or as a share of what the costliest export takes
+                without exits (``"60%"``); None: there is none.
+            worst: the same of the picture that costs most.
+
+        Raises:
+            RunError: the run has no exits, or nothing keeps the budgets.
+            SearchError: a budget is none.
+        """
+        if self.exits is None:
+            raise RunError(
+                f"{self.folder.path}: the run has no exits, or they were made for other exports; ask for them with "
+                "model.space.exits, and run again"
+            )
+        return self.exits.choose(expected, worst)
 
     def _estimate(self, name: str, subnet: SubNet) -> Estimate:
         """The prediction of a metric; the accuracy of a SubNet that was evaluated is what was found.

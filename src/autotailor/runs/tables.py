@@ -17,6 +17,7 @@ from autotailor.ir.supernet import SuperNet, load_supernet
 from autotailor.measurement.sessions import Timed, of_each_subnet, read_sessions
 from autotailor.measurement.summary import Predictions, predictions
 from autotailor.profiling import LUT, DeviceConfig
+from autotailor.runs.exits import KnownExits
 from autotailor.runs.folder import RunFolder
 from autotailor.runs.known_metric import Estimate, KnownMetric
 from autotailor.runs.metrics import accuracy_of, known_metrics
@@ -190,6 +191,11 @@ class RunTables:
     def subnets(self) -> Subnets:
         """The SubNets that the run knows."""
         return Subnets(self.folder, self.net.space)
+
+    @cached_property
+    def exits(self) -> KnownExits | None:
+        """Early exits of the run's exports; None where there are none that fit them."""
+        return KnownExits.of(self.folder)
 
     @cached_property
     def summary(self) -> pd.DataFrame:

@@ -11,6 +11,8 @@ from autotailor.search.candidates import candidates
 if TYPE_CHECKING:
     from autotailor.search.best import best_at
     from autotailor.search.budgets import (
+        all_of_exits,
+        as_whole,
         budget_limits,
         budget_names,
         budget_shares,

@@ -11,11 +11,44 @@ from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Space
 from autotailor.search.config import SearchError
 from autotailor.search.front import Front, Objectives
-from autotailor.search.metrics import Budgets
+from autotailor.search.metrics import Budget, Budgets
 from autotailor.search.robust.forecast import AS_PREDICTED, ROUNDING, LatencyForecast
 
 _SHARE, _RATE = r"\s*(\d+(?:\.\d+)?)\s*%\s*", r"\s*(\d+(?:\.\d+)?)\s*/\s*s\s*"
 _COUNT, _MILLIONS = r"\s*(\d+(?:\.\d+)?)\s*([kMGT])\s*", {"k": 1e-3, "M": 1.0, "G": 1e3, "T": 1e6}
+
+
+EXPECTED, WORST = "expected", "worst"
+
+
+def of_exits(budget: Budget, cost: str) -> dict[str, float | str]:
+    """What a picture that may leave a network early may cost: in the mean (``expected``) and at most (``worst``).
+
+    Args:
+        budget: as ``{latency.expected: "60%", latency.worst: 5}``; the result is empty for one of whole networks.
+        cost: name of the cost.
+    """
+    named = budget if isinstance(budget, Mapping) else {}
+    return {key: named[f"{cost}.{key}"] for key in (EXPECTED, WORST) if f"{cost}.{key}" in named}
+
+
+def all_of_exits(budgets: Budgets, cost: str) -> dict[str, dict[str, float | str]]:
+    """The budgets that ``of_exits`` reads, by name."""
+    each = [] if isinstance(budgets, int) else budgets
+    found = zip(budget_names(budgets), (of_exits(budget, cost) for budget in each), strict=False)
+    return {name: early for name, early in found if early}
+
+
+def as_whole(budgets: Budgets, limits: Mapping[str, float]) -> Budgets:
+    """The budgets, those among them replaced that limit what a network may cost as a whole.
+
+    Args:
+        budgets: of a run.
+        limits: name of a budget of ``all_of_exits`` to what its SubNet may cost as a whole.
+    """
+    if isinstance(budgets, int) or not limits:
+        return budgets
+    return [limits.get(name, budget) for name, budget in zip(budget_names(budgets), budgets, strict=True)]
 
 
 def budget_names(budgets: Budgets) -> tuple[str, ...]:

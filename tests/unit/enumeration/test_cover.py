@@ -89,3 +89,12 @@ def test_damaged_tables_are_refused(resnet_net: autotailor.SuperNet, tmp_path: P
     path.write_text(path.read_text().replace('""strides"":[2,2]', '""strides"":[1,1]', 1))
     with pytest.raises(EnumerationError, match="id of its feature"):
         read_operators(path)
+
+
+def test_an_operator_that_the_space_does_not_have_is_left_out(resnet_net: autotailor.SuperNet) -> None:
+    own, strange = (
+        enumerate_operators(resnet_net, NCNN_FUSION)[0].feature,
+        OperatorFeature("Relu", ((1, 7),), ((1, 7),)),
+    )
+    held = cover(resnet_net, NCNN_FUSION, [strange, own])
+    assert [own in resnet_net.operators(subnet, NCNN_FUSION) for subnet in held] == [True]

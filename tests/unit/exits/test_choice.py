@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from autotailor.exits.answers import Costs
-from autotailor.exits.choice import Candidate, by_budget, failure_auroc, folds
+from autotailor.exits.choice import Candidate, by_budget, failure_auroc, folds, read_limits
 from simulated_exits import answers
 
 COSTS = Costs((2.0, 3.0, 5.0), (0.2, 0.3))
@@ -31,6 +31,19 @@ def test_subnet_and_exits_are_chosen_together() -> None:
     assert row["gain"] > 2 * row["gain_error"] > 0
     assert sum(row["with"]["leave"].values()) == pytest.approx(1)
     assert set(row["with"]["leave"]) == {"stage1", "stage2", "last"}
+
+
+def test_a_budget_of_the_worst_cost_is_kept_and_a_tight_one_is_answered_by_nobody() -> None:
+    both = [candidate("large", 1.0, (0.8, 1.6, 2.6)), candidate("small", 0.4, (0.2, 0.4, 0.6))]
+    assert read_limits({"expected": "60%"}, 10.0, "ms") == (pytest.approx(6.0), np.inf)
+    rows = by_budget(both, GROUPS, GROUPS, (), {"a": (6.0, 10.5), "b": (6.0, 4.1), "c": (6.0, 0.1)})
+    assert list(rows) == ["a", "b", "c"]
+    assert rows["a"]["with"]["name"] == "large"
+    assert 4.1 < rows["a"]["with"]["worst"] <= 10.5
+    assert rows["b"]["with"]["worst"] <= 4.1
+    assert rows["b"]["with"]["accuracy_folds"] < rows["a"]["with"]["accuracy_folds"]
+    assert rows["c"]["with"] is None
+    assert rows["a"]["budget"] == pytest.approx(6.0)
 
 
 def test_without_use_for_exits_the_subnet_alone_is_chosen() -> None:

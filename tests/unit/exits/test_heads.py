@@ -7,9 +7,22 @@ import torch
 import autotailor
 import networks
 from autotailor.exits.answers import ExitError
-from autotailor.exits.heads import Exit, check_places, cut, find_exits, initial, proposed, segments
+from autotailor.exits.config import ExitsConfig
+from autotailor.exits.heads import (
+    Exit,
+    check_places,
+    cut,
+    find_exits,
+    head_operators,
+    initial,
+    operators_of,
+    proposed,
+    segments,
+)
 from autotailor.ir.execution.modules.graph import GraphModule
-from autotailor.ir.supernet import SuperNet
+from autotailor.ir.fusion.rules import FusionRules
+from autotailor.ir.supernet import UNFUSED, SuperNet
+from autotailor.profiling.runtimes.ncnn.fusion import NCNN_FUSION
 
 
 def images(graph: Any, seed: int = 0) -> torch.Tensor:
@@ -90,3 +103,29 @@ def test_heads_begin_with_weights_of_the_right_size() -> None:
         "weight": (7, 128),
         "bias": (7,),
     }
+
+
+@pytest.mark.parametrize("fusion", [UNFUSED, NCNN_FUSION], ids=lambda rules: rules.name)
+@pytest.mark.parametrize("kind", ["probe", "full"])
+def test_the_operators_of_heads_are_those_of_all_subnets(
+    net: SuperNet, headed: Any, kind: str, fusion: FusionRules
+) -> None:
+    after = (net.blocks[0].name, net.blocks[-2].name)
+    listed = {each.feature: each.places for each in head_operators(net, ExitsConfig(after=after, head=kind), fusion)}
+    found = dict.fromkeys(listed, 0)
+    for seed in range(40):
+        own = [set(operators_of(head, fusion)) for head in headed(net, kind, seed).heads]
+        for feature in set().union(*own):
+            found[feature] = max(found[feature], sum(feature in each for each in own))
+    assert all(found.values())
+    assert all(found[feature] <= places for feature, places in listed.items())
+    assert not set(listed) <= set(net.operators(fusion=fusion))
+
+
+def test_heads_of_tokens_are_enumerated_too() -> None:
+    net = autotailor.compile(networks.make("transformer"), resolution=32)
+    listed = head_operators(net, ExitsConfig(after=("block1",)), UNFUSED)
+    assert {each.feature.kind for each in listed} == {"ReduceMean", "Gemm"}
+    graph = net.slice(net.smallest())
+    (place,) = find_exits(net, net.smallest(), graph, ("block1",), "probe")
+    assert place.shape in {each.feature.inputs[0] for each in listed}

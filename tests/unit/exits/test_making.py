@@ -8,7 +8,7 @@ import torch
 
 from autotailor.data.splits import TensorEvaluationSet
 from autotailor.exits.config import ExitsConfig
-from autotailor.exits.costs import WithExits, counted
+from autotailor.exits.costs import COUNTED, Priced, WithExits, counted
 from autotailor.exits.making import add_heads, make
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.ir.supernet import SuperNet
@@ -23,19 +23,23 @@ def test_all_that_the_report_shows_is_found_in_one_document(net: SuperNet, tmp_p
     subnet = net.largest()
     headed = {"largest": add_heads(net, subnet, net.slice(subnet), data, config, PolishConfig(), tmp_path / "work")}
 
-    def price(networks: Mapping[str, WithExits]) -> object:
-        return {name: counted(each) for name, each in networks.items()}, {}
+    def price(networks: Mapping[str, WithExits]) -> Priced:
+        counts = {name: counted(each) for name, each in networks.items()}
+        return Priced(counts, COUNTED, energy={"largest": counted(networks["largest"])})
 
     def write(name: str, network: WithExits, folder: Path) -> dict[str, float]:
         folder.mkdir(parents=True)
         return {"model.onnx": 0.0}
 
-    found = make(headed, data, config, price, write, tmp_path / "exits", "M")  # type: ignore[arg-type]
+    found = make(headed, data, config, price, write, tmp_path / "exits", "M")
     assert json.loads(json.dumps(found)) == found
     network = found["networks"]["largest"]
     assert set(network["exits"]) | set(network["dropped"]) == {"stage1", "block4"}
     whole = found["budgets"]["100 %"]
     assert whole["with"]["expected"] <= whole["budget"] * (1 + 1e-9)
+    assert whole["with"]["energy"]["expected"] == whole["with"]["expected"]
+    assert whole["with"]["energy"]["worst"] == whole["with"]["worst"]
+    assert found["costs"] == "counted"
     assert network["guaranteed"] is None  # of 20 pictures nothing is sure
     told = json.loads((tmp_path / "exits" / "largest" / "exits.json").read_text())
     assert told["probabilities"] is False

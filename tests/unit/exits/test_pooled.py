@@ -11,7 +11,7 @@ import torch
 
 from autotailor.data.splits import TensorEvaluationSet
 from autotailor.exits.config import ExitsConfig
-from autotailor.exits.costs import WithExits, predicted
+from autotailor.exits.costs import WithExits, by_table
 from autotailor.exits.files import write_files
 from autotailor.exits.making import add_heads, make
 from autotailor.exits.pooled import pool_exits
@@ -40,8 +40,7 @@ def test_what_the_rule_writes_is_a_pool_with_the_thresholds_that_were_chosen(net
     images = {"largest": held.images[:3].numpy()}
 
     def price(networks: Any) -> Any:
-        known, rules = lut.latencies(), fusion_rules(device)
-        return {name: predicted(net, subnet, each, known, rules) for name, each in networks.items()}, {}
+        return by_table(net, dict.fromkeys(networks, subnet), networks, lut, fusion_rules(device))
 
     def write(name: str, network: WithExits, folder: Path) -> dict[str, float]:
         return write_files(network, net.names, folder, images[name], exporting_runtime(), 1e-4)

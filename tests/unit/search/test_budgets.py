@@ -18,7 +18,7 @@ from autotailor.search import (
     read_budgets,
     write_budgets,
 )
-from autotailor.search.budgets import predicted_limit
+from autotailor.search.budgets import all_of_exits, as_whole, predicted_limit
 from autotailor.search.robust.forecast import LatencyForecast
 
 forecasts = st.builds(
@@ -91,3 +91,13 @@ def test_shares_are_named_as_their_budgets_and_those_with_further_limits_are_lef
     budgets = [1.5, "60%", {"latency": "80 %"}, {"latency": "50%", "peak_memory": 4}, "30/s"]
     assert budget_shares(budgets, "latency") == {"budget_02": 0.6, "budget_03": 0.8}
     assert budget_shares(3, "latency") == {}
+
+
+def test_budgets_of_exits_become_those_of_whole_networks() -> None:
+    early = {"latency.expected": "60%", "latency.worst": 5}
+    budgets = ["50%", early, {"latency": 3, "parameters": 1}]
+    assert all_of_exits(budgets, "latency") == {"budget_02": {"expected": "60%", "worst": 5}}
+    assert all_of_exits(budgets, "macs") == all_of_exits(3, "latency") == {}
+    assert as_whole(budgets, {"budget_02": 4.5}) == ["50%", 4.5, {"latency": 3, "parameters": 1}]
+    assert as_whole(3, {}) == 3
+    assert budget_shares(budgets, "latency") == {"budget_01": 0.5}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from autotailor.commands.runtime import ask, demo, search, serve
+from autotailor.commands.runtime import ask, demo, search, serve, simulate
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -17,5 +17,5 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--device), by a program and a library in C++, which are built once.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for action in (serve, ask, search, demo):
+    for action in (serve, ask, search, demo, simulate):
         action.add_actions(actions)

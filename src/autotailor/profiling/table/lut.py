@@ -6,7 +6,7 @@ import csv
 import io
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,14 +104,21 @@ class LUT:
         """Operator id to ``energy_mj``, ``resident_weight_mb`` or ``workspace_mb``, where the value is known."""
         return {row.feature.id: value for row in self.rows if (value := getattr(row, name)) is not None}
 
-    def select(self, operators: Iterable[OperatorFeature]) -> LUT:
+    def select(
+        self, operators: Iterable[OperatorFeature], dispensable: Collection[OperatorFeature] = frozenset()
+    ) -> LUT:
         """The rows of some operators, in the operators' order; the anchor operator's row comes last.
+
+        Args:
+            operators: whose rows are taken.
+            dispensable: those of them that the table may lack.
 
         Raises:
             LUTError: operators are missing; the message says how many, of which kinds, and what to do.
         """
         rows = {row.feature.id: row for row in self.rows}
-        chosen = list(dict.fromkeys(operators))
+        distinct = dict.fromkeys(operators)
+        chosen = [feature for feature in distinct if feature.id in rows or feature not in dispensable]
         if missing := Counter(feature.kind for feature in chosen if feature.id not in rows):
             kinds = ", ".join(f"{count} {kind}" for kind, count in missing.most_common())
             raise LUTError(

@@ -123,6 +123,7 @@ class Facts:
         preparation: what makes the network's input of a picture.
         licence: of the original network's weights.
         asked: the budget in the words of the configuration; "" where the configuration gives a number of budgets.
+        exits: the content of ``exits.json``; None where the run has no early exits.
     """
 
     name: str
@@ -137,6 +138,13 @@ class Facts:
     preparation: Preparation
     licence: Licence
     asked: str
+    exits: Mapping[str, Any] | None = None
+
+    @property
+    def early(self) -> dict[str, Row]:
+        """What the export answers with exits, by name of the budget."""
+        rows = {} if self.exits is None else {key: row["with"] for key, row in self.exits["budgets"].items()}
+        return {key: row for key, row in rows.items() if row and row["name"] == self.name and row["thresholds"]}
 
     @property
     def score(self) -> Score:

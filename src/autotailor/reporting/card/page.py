@@ -1,6 +1,7 @@
 """Fills ``page.md`` with the facts of an export, and writes ``README.md`` beside the export's files."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ def write_card(
     path: Path | None = None,
     asked: str | None = None,
     pair: tuple[str, str] | None = None,
+    exits: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes the card of an export; an interrupted write leaves no file.
 
@@ -33,11 +35,13 @@ def write_card(
         path: of the card; ``README.md`` in the folder when None.
         asked: the budget in the user's words; None finds it in the configuration.
         pair: model and device as the run's folder names them; None takes the names that their configurations give.
+        exits: the content of the run's ``exits.json``, where it has early exits.
 
     Raises:
         ReportError: see ``read_facts``.
     """
-    write_text(path or folder / CARD, render(read_facts(folder, name, configuration, rows, asked, pair)))
+    facts = read_facts(folder, name, configuration, rows, asked, pair)
+    write_text(path or folder / CARD, render(replace(facts, exits=exits)))
 
 
 def render(facts: Facts) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autotailor.ir.space.subnet import IntArray, SubNet, largest
-from autotailor.search.budgets import budget_names, read_budget
+from autotailor.search.budgets import EXPECTED, WORST, budget_names, of_exits, read_budget
 from autotailor.search.config import SearchError
 from autotailor.search.cost import Cost
 from autotailor.search.metrics import METRICS, Budget, Budgets, Further
@@ -95,14 +95,22 @@ def all_limits(budgets: Budgets, cost: Cost, further: Further) -> dict[str, Limi
     return dict(zip(budget_names(budgets), limits, strict=True))
 
 
-def check_budgets(budgets: Budgets, cost: Cost) -> None:
+def check_budgets(budgets: Budgets, cost: Cost, has_exits: bool = False) -> None:
     """Refuses budgets that no search could read, before any work.
+
+    Args:
+        budgets: of a run.
+        cost: that they limit.
+        has_exits: whether the run has early exits, whose expected cost a budget may limit.
 
     Raises:
         SearchError: a name is unknown, the cost is missing from a budget with names, or a number is invalid.
     """
     for budget in [] if isinstance(budgets, int) else budgets:
         named: Mapping[str, float | str] = budget if isinstance(budget, Mapping) else {cost.name: budget}
+        if early := of_exits(budget, cost.name):
+            _check_early(named, early, cost, has_exits)
+            continue
         there = [spec for spec in METRICS.values() if cost.is_measured or not spec.on_device]
         units = {cost.name: cost.unit, **{spec.name: spec.unit for spec in there}}
         if unknown := [name for name in named if name not in units]:
@@ -117,3 +125,21 @@ def check_budgets(budgets: Budgets, cost: Cost) -> None:
             )
         for name, value in named.items():
             read_budget(value, 1.0, units[name])
+
+
+def _check_early(
+    named: Mapping[str, float | str], early: Mapping[str, float | str], cost: Cost, has_exits: bool
+) -> None:
+    """Raises SearchError where a budget of the expected cost makes no sense."""
+    if not has_exits:
+        raise SearchError(
+            f"budget {dict(named)}: pictures leave early only in a run with model.space.exits; ask for exits there, or "
+            f"limit {cost.name}"
+        )
+    if EXPECTED not in early or len(early) < len(named):
+        raise SearchError(
+            f"budget {dict(named)}: expected {cost.name}.{EXPECTED}, and {cost.name}.{WORST} or nothing beside it; "
+            "correct export.budgets"
+        )
+    for value in early.values():
+        read_budget(value, 1.0, cost.unit)

@@ -67,6 +67,9 @@ def test_what_is_asked_for_is_taken_and_the_anchor_stays(tmp_path: Path) -> None
     others = [OperatorFeature("Relu", ((1, i),), ((1, i),)) for i in range(3)]
     with pytest.raises(LUTError, match=r"lacks 3 of 4 operators \(3 Relu\).*Ask for a table"):
         table.select([CONV, *others])
+    assert [row.feature for row in table.select([CONV, *others], frozenset(others))] == [CONV, ADD]
+    with pytest.raises(LUTError, match=r"lacks 1 of 3 operators \(1 Relu\)"):
+        table.select([CONV, ADD, *others], frozenset(others[1:]))
 
 
 def test_a_device_that_is_not_the_fingerprints_is_refused(tmp_path: Path) -> None:

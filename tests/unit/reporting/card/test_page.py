@@ -298,6 +298,20 @@ def test_pictures_without_labels_give_agreement(rows: Rows, folder: Path, tmp_pa
     assert "the same answer as the original network" in card
 
 
+def test_an_export_that_answers_budgets_with_exits_says_what_they_cost(
+    rows: Rows, folder: Path, tmp_path: Path
+) -> None:
+    own = {"name": "budget_01", "thresholds": {"stage1": None, "stage2": 0.875}, "expected": 0.75, "worst": 1.7}
+    own |= {"accuracy": 90.5, "accuracy_error": 1.25}
+    budgets = {"50 %": {"with": own}, "60 %": {"with": own | {"name": "largest"}}, "20 %": {"with": None}}
+    exits = {"unit": "ms", "budgets": budgets | {"90 %": {"with": own | {"thresholds": {}}}}}
+    write_card(folder, "budget_01", configuration(), rows, path=tmp_path / "README.md", exits=exits)
+    card = (tmp_path / "README.md").read_text()
+    assert "| 50 % | stage2 0.875 | 0.75 | 1.7 | 90.5 ± 1.2 |\n\n## How it was measured" in card
+    assert not {"| 60 %", "| 20 %", "| 90 %"} & {line[:6] for line in card.splitlines()}
+    assert "early exits" not in (folder / "README.md").read_text()
+
+
 def test_an_export_of_an_earlier_version_is_refused(rows: Rows, folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "old")
     subnet = json.loads((tmp_path / "old" / "subnet.json").read_text())

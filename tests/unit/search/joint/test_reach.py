@@ -171,6 +171,24 @@ def test_names_of_limits_are_collected() -> None:
     assert named_in(3) == set()
 
 
+@pytest.mark.parametrize(
+    ("budget", "has_exits", "words"),
+    [
+        ({"latency.expected": "60%"}, False, "pictures leave early only in a run with model.space.exits"),
+        ({"latency.worst": 3}, True, "expected latency.expected"),
+        ({"latency.expected": 3, "parameters": 1}, True, "and latency.worst or nothing beside it"),
+        ({"latency.expected": -3}, True, "expected a positive number of ms"),
+        ({"macs.expected": 3}, True, "unknown macs.expected"),
+    ],
+)
+def test_budgets_of_exits_that_make_no_sense_are_refused(
+    budget: dict[str, object], has_exits: bool, words: str
+) -> None:
+    with pytest.raises(SearchError, match=words):
+        check_budgets([budget], LATENCY, has_exits)  # type: ignore[list-item]
+    check_budgets([{"latency.expected": "60%", "latency.worst": 3}, "50%"], LATENCY, has_exits=True)
+
+
 def test_budgets_with_limits_of_the_same_metrics_share_the_tables(
     objectives: Objectives, further, exact: ExactFront, monkeypatch: pytest.MonkeyPatch
 ) -> None:
