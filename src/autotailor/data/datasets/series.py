@@ -78,6 +78,10 @@ class SeriesConfig(ArraysConfig):
             raise UnfitError("targets", "expected columns of the recordings, or a table of their numbers (table)")
         if (self.targets or self.table) and not (has_numbers(self.task) and self.labels):
             raise UnfitError("targets", f"{self.targets or self.table}: only a regression with labels learns numbers")
+        if both := sorted(set(self.targets) & set(self.columns)):
+            raise UnfitError(
+                "targets", f"{both[0]} is in columns, too; a network that reads a number need not learn it"
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -211,6 +211,8 @@ def test_a_table_has_the_numbers_of_sound(tmp_path: Path) -> None:
 def test_where_numbers_come_from_is_said_once(sounds: Path) -> None:
     assert "data.targets: expected columns of the recordings, or a table" in refused(sounds, task="regression")
     assert "only a regression with labels learns numbers" in refused(sounds, targets=["ax"])
+    both = {"task": "regression", "targets": ["ax"], "columns": ["ay", "ax"]}
+    assert "data.targets: ax is in columns, too" in refused(sounds, **both)
     assert "it has no column ax (data.targets); its numbers can stand in a table" in refused(
         sounds, task="regression", targets=["ax"]
     )
