@@ -88,7 +88,7 @@ class StageConfig(Section, of="finetune.stages", error=TrainingError):
     Attributes:
         data: name of a file in ``conf/data``, or a section. Labels are not looked at, and pictures are prepared with
             the resolution, the mean and the std of the task's.
-        images: training pictures that the stage shows.
+        images: training pictures that the stage shows at least.
     """
 
     data: str | Mapping[str, Any]
