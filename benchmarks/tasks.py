@@ -1,6 +1,6 @@
 """Networks of any task: do all forms of their SubNets agree, and what are SubNets worth beside uniform width?
 
-    OMP_NUM_THREADS=1 python benchmarks/tasks.py graphs --subnets 200
+    OMP_NUM_THREADS=1 python benchmarks/tasks.py graphs --subnets 200 --minutes 30
     OMP_NUM_THREADS=1 python benchmarks/tasks.py pipelines --only sound --seed 0
 
 ``graphs`` compiles fourteen networks (``graphs/``) with random weights, without a configuration, each in a process of
@@ -17,6 +17,7 @@ there are not made again. What is made on the way lies in ``--directory``.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -40,7 +41,7 @@ def graphs(arguments: argparse.Namespace) -> None:
     for name in arguments.only or GRAPHS:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             try:
-                row: Row = pool.submit(examined, name, arguments.subnets, arguments.seed).result()
+                row: Row = pool.submit(examined, name, arguments.subnets, arguments.seed, arguments.minutes).result()
             except Exception as error:  # whatever ends one network, the others are examined
                 row = {"first_wrong": f"{type(error).__name__} {' '.join(str(error).split())[:400]}"}
         table = pd.DataFrame([{"network": name} | row])
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("part", choices=["graphs", "pipelines"])
     parser.add_argument("--only", nargs="*", choices=[*GRAPHS, *PIPELINES], help="these networks, or cases")
     parser.add_argument("--subnets", type=int, default=20, help="of each network, the smallest among them")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="of each network, after which none follows")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="host", help="what budgets are of: latency of host, or macs")
     parser.add_argument("--csv", type=Path, help="tasks_PART.csv beside this file where none is named")

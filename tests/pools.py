@@ -58,8 +58,8 @@ class TinyPool:
         return logits
 
 
-def tiny_pool(folder: Path, precision: str = "fp32", seed: int = 0) -> TinyPool:
-    """Writes the pool into a folder, which is made."""
+def tiny_pool(folder: Path, precision: str = "fp32", seed: int = 0, task: str = "") -> TinyPool:
+    """Writes the pool into a folder, which is made; ``task`` is that of its networks (``Index.task``)."""
     rng = np.random.default_rng(seed)
     kernel = rng.normal(0, 0.3, (WIDEST, 3, 3, 3)).astype(PRECISIONS[precision]).astype(np.float32)
     matrix = rng.normal(0, 0.5, (CLASSES, WIDEST)).astype(PRECISIONS[precision]).astype(np.float32)
@@ -96,7 +96,7 @@ def tiny_pool(folder: Path, precision: str = "fp32", seed: int = 0) -> TinyPool:
         weights[name] = (kernel[taken] * scale[:, None, None, None], bias, matrix[:, taken], shift)
     files = shared.write(folder)
     options = (("use_fp16_arithmetic", False), ("use_fp16_packed", False), ("use_fp16_storage", False))
-    index = Index("tiny", "host", 1, options, precision, *files, tuple(members))
+    index = Index("tiny", "host", 1, options, precision, *files, tuple(members), task=task)
     (folder / INDEX).write_text(index.text(), encoding="utf-8")
     return TinyPool(folder, weights)
 

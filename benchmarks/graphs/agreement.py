@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter
@@ -50,8 +51,8 @@ def compiled(name: str) -> autotailor.SuperNet:
         return autotailor.compile(path, name=name)
 
 
-def examined(name: str, count: int, seed: int) -> Row:
-    """The row of a network."""
+def examined(name: str, count: int, seed: int, minutes: float = math.inf) -> Row:
+    """The row of a network, with as many SubNets, and no further one after so many minutes."""
     start = time.perf_counter()
     net = compiled(name)
     kinds = Counter(variable.kind for variable in net.space)
@@ -67,7 +68,7 @@ def examined(name: str, count: int, seed: int) -> Row:
     }
     rng = random.Random(seed)
     subnets = [net.smallest(), *(net.sample(rng) for _ in range(count - 1))][:count]
-    return row | _compared(net, subnets) | {"seconds": round(time.perf_counter() - start)}
+    return row | _compared(net, subnets, start + 60 * minutes) | {"seconds": round(time.perf_counter() - start)}
 
 
 @torch.no_grad()
@@ -78,10 +79,13 @@ def _response(net: autotailor.SuperNet) -> float:
     return min(_apart((y,), (x,)) for y, x in zip(arrays(one), arrays(other), strict=True))
 
 
-def _compared(net: autotailor.SuperNet, subnets: list[autotailor.SubNet]) -> Row:
-    """The largest errors of SubNets in each form, and the first of what went wrong."""
-    module, worst, wrong, lacking = net.module().eval(), dict[str, float](), list[str](), ""
+def _compared(net: autotailor.SuperNet, subnets: list[autotailor.SubNet], until: float) -> Row:
+    """The largest errors of SubNets in each form until a time, and the first of what went wrong."""
+    module, worst, wrong, lacking, count = net.module().eval(), dict[str, float](), list[str](), "", 0
     for subnet in subnets:
+        if count and time.perf_counter() > until:
+            break
+        count += 1
         try:
             errors, said = _errors(net, module.activate(subnet), subnet)
         except Exception as error:  # a mismatch may break any library
@@ -92,7 +96,7 @@ def _compared(net: autotailor.SuperNet, subnets: list[autotailor.SubNet]) -> Row
         if not max(errors.values()) <= TOLERANCE:
             wrong.append(f"{errors} of {subnet.to_json()}")
     return {
-        "subnets": len(subnets),
+        "subnets": count,
         "wrong": len(wrong),
         **{f"error_{form}": float(f"{worst[form]:.1e}") for form in worst},
         "ncnn_lacks": lacking,

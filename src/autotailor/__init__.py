@@ -6,6 +6,7 @@ a dry run needs neither (``autotailor.lazy``).
 
 from typing import TYPE_CHECKING
 
+from autotailor.data import labels as _labels
 from autotailor.lazy import attach
 
 if TYPE_CHECKING:
@@ -18,3 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["AutoTailorError", "SubNet", "SuperNet", "compile", "load", "open_run"]
 __getattr__ = attach(__name__)
+
+
+def _task(name: str) -> _labels.Labelled:
+    from autotailor.task.registry import find
+
+    return find(name)
+
+
+_labels.tasks_are_found(_task)

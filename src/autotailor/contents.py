@@ -36,9 +36,14 @@ def network_content(source: str) -> str | None:
 
 
 def training_content(section: Mapping[str, Any]) -> dict[str, str | None]:
-    """Digests of the code that ``finetune`` or ``polish`` names: that of another teacher, and that of a loss."""
+    """Digests of what ``finetune`` or ``polish`` names: another teacher, a loss, and data of the stages before."""
     sources = {name: section.get(name) for name in ("teacher", "loss")}
-    return {name: network_content(source) if source else None for name, source in sources.items()}
+    found = {name: network_content(source) if source else None for name, source in sources.items()}
+    for number, stage in enumerate(section.get("stages") or ()):
+        from autotailor.data.registry import training_fingerprint
+
+        found[f"stage_{number}"] = training_fingerprint(stage["data"])
+    return found
 
 
 def weights_content(weights: str | None) -> str | None:

@@ -76,6 +76,18 @@ def test_the_code_of_a_teacher_and_of_a_loss_counts(key: str, tmp_path: Path, mo
     assert contents.training_content({"teacher": None, "loss": None}) == {"teacher": None, "loss": None}
 
 
+def test_other_recordings_of_a_stage_before_the_task_are_another_content(tmp_path: Path) -> None:
+    first = {"name": "first", "kind": "series", "root": str(tmp_path), "labels": False}
+    section = {"teacher": None, "loss": None, "stages": [{"data": first, "images": 10}]}
+    digests = []
+    for numbers in ("1", "2"):
+        for name in ("a", "b"):
+            (tmp_path / f"{name}.csv").write_text(f"x\n{numbers}\n{numbers}\n")
+        digests.append(contents.training_content(section))
+    assert digests[0].keys() == digests[1].keys() == {"teacher", "loss", "stage_0"}
+    assert digests[0] != digests[1]
+
+
 def test_results_that_were_swapped_with_their_dates_kept_are_altered(tmp_path: Path) -> None:
     swapped = [tmp_path / "exports" / name / "model.onnx" for name in ("budget_01", "budget_02")]
     for path in swapped:

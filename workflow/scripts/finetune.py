@@ -15,7 +15,11 @@ with stage(snakemake) as this:
     splits = accuracy.with_labels(data.load(this.params["data"]), net, this.params["finetune"]["accelerator"])
     this.uses(splits, "train", "validation")
     config = finetuning.FinetuneConfig.from_section(this.params["finetune"])
-    result = finetuning.finetune(net, splits, config, this.work, this.record)
+    firsts = [data.load(stage.data) for stage in config.stages]
+    for first in firsts:
+        this.uses(first, "train")
+    begun = finetuning.begin(net, firsts, splits, config, this.work, this.record)
+    result = finetuning.finetune(net, splits, config, this.work, this.record, begun)
     if this.is_first:
         this.run.metrics(result.metrics)
         with artifacts.atomic(snakemake.output.supernet) as path:

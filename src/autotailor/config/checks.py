@@ -16,6 +16,8 @@ from autotailor.finetuning.joint import before_race, config_before_race
 from autotailor.stages import STAGES
 from autotailor.task.registry import of_section
 
+PIXELS = "resolution"
+"""The key that sections of pictures have, and those of signals have not."""
 MACS = "macs"
 """The metric of devices that count multiply-accumulates."""
 
@@ -45,6 +47,7 @@ def check(config: Mapping[str, Any]) -> None:
     check_space(config["model"])
     check_exits(config)
     check_frozen(config)
+    check_stages(config)
     check_cost(config)
     check_files(config["model"])
     check_resumed(config)
@@ -140,6 +143,25 @@ def check_frozen(config: Mapping[str, Any]) -> None:
             "finetune.freeze: alternatives of blocks alone are trained, and model.space.alternatives asks for none; "
             "ask for some, or leave freeze out"
         )
+
+
+def check_stages(config: Mapping[str, Any]) -> None:
+    """Checks the data of the stages before that of the task.
+
+    Raises:
+        AutoTailorError: data are missing, or are signals for a network of pictures, or the other way round.
+    """
+    from autotailor import data
+
+    for stage in config["finetune"].get("stages") or ():
+        first = stage["data"]
+        data.check(first)
+        if (PIXELS in first) != (PIXELS in config["data"]):
+            kinds = ("pictures", "signals") if PIXELS in first else ("signals", "pictures")
+            raise ConfigError(
+                f"finetune.stages: data {first['name']} holds {kinds[0]}, and the network takes {kinds[1]}; name data "
+                "of its kind"
+            )
 
 
 def check_cost(config: Mapping[str, Any]) -> None:

@@ -39,6 +39,10 @@ SHARED = ("seed", "precision", "accelerator", "processes", "nodes")
 """Keys of the top level that hold for every training which names none of its own."""
 SPACE = "model.space"
 """The section whose keys a model's file may leave out, and an override may name nevertheless."""
+FIRST = "first_data"
+"""Where Hydra puts the section of data that a stage of ``finetune`` names."""
+AS_TASK = ("resolution", "mean", "std", "interpolation", "workers", "memory_gib", "cache")
+"""Keys of such data that are those of the task's own."""
 COMPOSING = " raised while composing config:"
 """How the first line of Hydra's message on a file ends whose values do not fit those of the file that it builds on."""
 
@@ -103,7 +107,27 @@ def compose(
         check_override(override, conf_dir, _with_keys(base, optional))
     lines = [*chosen, *(_asked(override, optional) for override in values)]
     whole = _with_shared(_compose(conf_dir, lines)[0]) if values else base
-    return settle_resolution(with_recipe(whole, keys))
+    return _with_stages(settle_resolution(with_recipe(whole, keys)), conf_dir, lines)
+
+
+def _with_stages(config: Section, conf_dir: Path, lines: Sequence[str]) -> Section:
+    """The configuration, whose stages of ``finetune`` have the sections of the data that they name.
+
+    Their pictures are prepared and read as those of the task are, because one network sees both.
+    """
+    finetune, data = config.get("finetune"), config.get("data")
+    if not (isinstance(finetune, dict) and isinstance(finetune.get("stages"), list) and isinstance(data, dict)):
+        return config  # refused later, with a message
+
+    def named(stage: Any) -> Any:
+        if not isinstance(stage, dict) or not isinstance(name := stage.get("data"), str):
+            return stage
+        check_option(conf_dir, "data", name)
+        section = _compose(conf_dir, [*lines, f"+data@{FIRST}={name}"])[0][FIRST]
+        same = {key: data[key] for key in AS_TASK if key in section and data.get(key) not in (None, [])}
+        return {**stage, "data": {**section, **same}}
+
+    return {**config, "finetune": {**finetune, "stages": [named(stage) for stage in finetune["stages"]]}}
 
 
 def _asked(override: Override, optional: Collection[str]) -> str:

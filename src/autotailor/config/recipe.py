@@ -18,7 +18,7 @@ class Recipe(Parameters, of="recipe", error=ConfigError):
 
     Attributes:
         name: name of the file in ``conf/recipe``, for people.
-        training: factor of the epochs and images of ``distil``, ``finetune``, ``polish.joint`` and
+        training: factor of the epochs and images of ``distil``, ``finetune``, its stages, ``polish.joint`` and
             ``polish.rounds``.
         evaluations: factor of ``sensitivity.evaluations`` and ``search.evaluations``.
         candidates: factor of ``search.candidates``, and of the candidates in ``polish.rounds``.
@@ -57,8 +57,9 @@ class Recipe(Parameters, of="recipe", error=ConfigError):
             if key not in named:
                 least = LEAST_ROUNDS if key.endswith(".rounds") else 1
                 config = _changed(config, key.split("."), lambda value, by=factor, to=least: _scaled(value, by, to))
-        if "polish.rounds" not in named:
-            config = _changed(config, ["polish", "rounds"], self._rounds)
+        for section, key in (("polish", "rounds"), ("finetune", "stages")):
+            if f"{section}.{key}" not in named:
+                config = _changed(config, [section, key], self._rounds)
         if self.images and "sensitivity.images" not in named:
             config = _changed(config, ["sensitivity", "images"], lambda n: min(n or self.images, self.images))
         if self.calibration and "finetune.calibration.images" not in named:

@@ -1,10 +1,14 @@
-"""Whether pictures have labels, and for which task."""
+"""Whether pictures have labels, and for which task.
+
+What labels are, the task itself says (``task.Task``), whose room stands above this one: ``autotailor`` tells this room
+how a task is found (``tasks_are_found``).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,6 +28,23 @@ EMBEDDING = "embedding"
 """The task whose classes are those of the pictures, and not the network's outputs."""
 
 
+class Labelled(Protocol):
+    """What a task says of its labels, see ``task.Task``."""
+
+    @property
+    def has_numbers(self) -> bool: ...
+    @property
+    def names_outputs(self) -> bool: ...
+
+
+_tasks: list[Callable[[str], Labelled]] = []
+
+
+def tasks_are_found(by: Callable[[str], Labelled]) -> None:
+    """Says how the task of a name is found, behind which may stand what it is told."""
+    _tasks[:] = [by]
+
+
 def has_labels(section: Mapping[str, Any]) -> bool:
     """Whether the pictures of a section ``data`` of the configuration have labels."""
     return bool(section.get("labels", True))
@@ -36,12 +57,12 @@ def labels_suffice(section: Mapping[str, Any]) -> bool:
 
 def has_numbers(task: str) -> bool:
     """Whether the labels of a task, behind whose name may stand what it is told, are numbers."""
-    return task.partition(" ")[0] == REGRESSION
+    return _tasks[0](task).has_numbers
 
 
 def names_outputs(task: str) -> bool:
     """Whether the classes of a task, behind whose name may stand what it is told, are the network's outputs."""
-    return task.partition(" ")[0] != EMBEDDING
+    return _tasks[0](task).names_outputs
 
 
 def scaled(task: str, labels: npt.NDArray[Any]) -> str:
@@ -55,7 +76,8 @@ def scaled(task: str, labels: npt.NDArray[Any]) -> str:
 
     numbers = np.asarray(labels, dtype=np.float64)
     spreads = numbers.std(axis=0)
-    return f"{REGRESSION} {json.dumps([numbers.mean(axis=0).tolist(), np.where(spreads > 0, spreads, 1.0).tolist()])}"
+    told = json.dumps([numbers.mean(axis=0).tolist(), np.where(spreads > 0, spreads, 1.0).tolist()])
+    return f"{task.partition(' ')[0]} {told}"
 
 
 def name_numbers(count: int) -> tuple[str, ...]:

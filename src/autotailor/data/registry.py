@@ -24,7 +24,7 @@ WHERE_AND_HOW = (
     "memory_gib",
     "cache",
 )  # keys of any dataset that do not change the images
-NEUTRAL = {"labels": True, "background": "white", "task": "classification"}
+NEUTRAL = {"labels": True, "background": "white", "task": "classification", "targets": [], "table": ""}
 """Keys of later versions with the values that change nothing. The fingerprint leaves them out, so that a training that
 an earlier version began still goes on."""
 DATASETS = "autotailor.data.datasets"

@@ -9,6 +9,7 @@ from autotailor.lazy import attach
 
 if TYPE_CHECKING:
     from autotailor.finetuning.alternatives.distillation import DistilResult, distil
+    from autotailor.finetuning.backbone import begin
     from autotailor.finetuning.config import (
         DistilConfig,
         DistillationConfig,
@@ -20,6 +21,6 @@ if TYPE_CHECKING:
     from autotailor.finetuning.external_teacher import Teacher
     from autotailor.finetuning.pretraining import PretrainResult, accuracies, pretrain
     from autotailor.finetuning.scaled import ScaledResult, train_scaled
-    from autotailor.finetuning.weight_sharing import FinetuneResult, finetune
+    from autotailor.finetuning.weight_sharing import Begun, FinetuneResult, finetune
 
 __getattr__ = attach(__name__)

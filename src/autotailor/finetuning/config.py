@@ -82,6 +82,19 @@ class PretrainConfig(WatchedConfig, of="model.pretrain", kw_only=True):
     """Training of the original network from scratch, with labels and without a teacher."""
 
 
+class StageConfig(Section, of="finetune.stages", error=TrainingError):
+    """A stage before the data of the task: SubNets learn the given network's features (AdaptiveNet, section 6).
+
+    Attributes:
+        data: name of a file in ``conf/data``, or a section. Labels are not looked at, and pictures are prepared with
+            the resolution, the mean and the std of the task's.
+        images: training pictures that the stage shows at least.
+    """
+
+    data: str | Mapping[str, Any]
+    images: Positive
+
+
 class FinetuneConfig(WatchedConfig, of="finetune", kw_only=True):
     """Weight-shared training.
 
@@ -99,6 +112,8 @@ class FinetuneConfig(WatchedConfig, of="finetune", kw_only=True):
         teacher: network that teaches in place of the original one, as ``timm:NAME`` or ``package.module:factory``, with
             its own weights. It must have the classes of the data. One of timm gets images in its own resolution, mean
             and std. ``largest`` lets the largest SubNet of each step teach the others.
+        stages: trainings that come first, each on so many ``images`` of ``data``, a file of ``conf/data`` whose labels
+            are not looked at: SubNets learn the features of the given network.
         loss: function ``package.module:function`` of (logits, labels, teacher's logits, config) that takes the place of
             distillation ([a page on it](../extending/loss.md)).
         freeze: ``original`` trains the weights of alternatives alone (AdaptiveNet, section 4.2): all that the given
@@ -122,6 +137,7 @@ class FinetuneConfig(WatchedConfig, of="finetune", kw_only=True):
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     calibration: CalibrationConfig = field(default_factory=CalibrationConfig)
     teacher: Annotated[str, OneOf(LARGEST, *SOURCES, pattern=f"^({LARGEST}|{NAMED})$")] | None = None
+    stages: tuple[StageConfig, ...] = field(default=(), repr=False)  # weights are part of a training's fingerprint
     loss: Annotated[str, OneOf("package.module:function", pattern=f"^{NAMED}$")] | None = None
     freeze: Annotated[str, OneOf(ORIGINAL)] | None = None
     layer_decay: Annotated[float, Bound(gt=0, le=1, expected="a number above 0 and at most 1")] = 1.0

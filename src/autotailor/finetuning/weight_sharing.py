@@ -36,7 +36,7 @@ from autotailor.finetuning.training.precision import forward
 from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.states.contents import Row
 from autotailor.finetuning.training.steps import Step
-from autotailor.finetuning.training.watch import Record, Watch, no_record
+from autotailor.finetuning.training.watch import Record, Watch, behind, no_record
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.modules.slices import SliceGradient
@@ -66,8 +66,28 @@ class FinetuneResult:
     history: list[Row]
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A SuperNet that has learnt on other pictures before those of the task (``backbone``).
+
+    Attributes:
+        net: with sorted channels, and BatchNorm that is calibrated anew.
+        history: one row for each epoch.
+        images: that the training has seen.
+    """
+
+    net: SuperNet
+    history: list[Row]
+    images: int
+
+
 def finetune(
-    net: SuperNet, data: DataSplits, config: FinetuneConfig, workdir: Path, record: Record = no_record
+    net: SuperNet,
+    data: DataSplits,
+    config: FinetuneConfig,
+    workdir: Path,
+    record: Record = no_record,
+    begun: Begun | None = None,
 ) -> FinetuneResult:
     """Trains the shared weights of a SuperNet; continues from ``workdir/finetune.ckpt`` if that is of this training.
 
@@ -80,6 +100,7 @@ def finetune(
         config: of the training.
         workdir: folder of the checkpoint; made if missing.
         record: takes the metrics of each epoch as soon as the epoch ends.
+        begun: what the stages before have left of the SuperNet, with which the training begins.
 
     Raises:
         TrainingError: the SuperNet does not fit the data, its original network cannot classify the data, the strategy
@@ -95,11 +116,12 @@ def finetune(
     original = Teacher.largest_of(net, device, logits=of(data).logits)
     check_network(original.network, data, original.resolution)
     with deterministic(config.threads, device):
-        before = question(original.network, data, original.resolution, config.accept_chance)
+        answered = question(original.network, data, original.resolution, config.accept_chance)
         teaching = teacher_of(original, data, config, device)
     calibrator = Calibrator(data, config.calibration)
-    net = calibrator.adopt(net, device)
-    if config.sort and net.elastic.moments is None:  # moments have sorted the channels before
+    is_trained, before = bool(config.epochs or begun), begun or Begun(net, [], 0)
+    net = begun.net if begun else calibrator.adopt(net, device)
+    if config.sort and not begun and net.elastic.moments is None:  # moments have sorted the channels before
         net = net.sort_channels()
     if config.epochs and not config.freeze:  # given statistics are not those of trained weights
         net = net.recalibrated(1.0)
@@ -107,18 +129,22 @@ def finetune(
     if config.epochs and config.freeze:
         freeze(module)
     others = [teaching.network.state_dict()] if config.teacher not in (None, LARGEST) else []
-    history, statistics = list[Row](), None
+    history, statistics, earlier = list[Row](), None, len(before.history)
     if config.epochs:
-        watch = watch_subnets(module, data, config, before, record)
+        watch = watch_subnets(module, data, config, answered, behind(record, earlier))
         stream = augmented(data, config.augmentation, config.seed)
         path = Path(workdir) / "finetune.ckpt"
         history = train_shared(net, module, data, stream, config, teaching, strategy, watch, path, others)
+    if is_trained and not config.freeze:
         with deterministic(config.threads, device):
-            statistics = None if config.freeze else calibrator.statistics(module.eval(), net.largest())
-    metrics = _metrics(module, data, calibrator, config, before, net.largest(), net.smallest())
+            statistics = calibrator.statistics(module.eval(), net.largest())
+    is_given = not is_trained or bool(config.freeze)
+    metrics = _metrics(module, data, calibrator, config, answered, is_given, net.largest(), net.smallest())
     with deterministic(config.threads, device):
-        metrics["original_validation_accuracy"] = percent(before)
+        metrics["original_validation_accuracy"] = percent(answered)
     metrics |= training_metrics(history, data, config.batch_size)
+    metrics["images"] += before.images
+    history = [*before.history, *({**row, "epoch": row["epoch"] + earlier} for row in history)]
     return FinetuneResult(net.absorb(module, statistics), metrics, history)
 
 
@@ -287,7 +313,9 @@ class WeightSharing:
 
 
 def _detached(outputs: Any) -> Any:
-    """What a network returns, without gradients."""
+    """What a network returns, or tensors by their names, without gradients."""
+    if isinstance(outputs, dict):
+        return {name: each.detach() for name, each in outputs.items()}
     return tuple(each.detach() for each in outputs) if isinstance(outputs, tuple) else outputs.detach()
 
 
@@ -309,17 +337,18 @@ def _metrics(
     data: DataSplits,
     calibrator: Calibrator,
     config: FinetuneConfig,
-    before: FloatArray,
+    answered: FloatArray,
+    is_given: bool,
     *ends: SubNet,
 ) -> dict[str, float]:
     """Accuracies of the largest and the smallest SubNet; warns where the largest is below the original network."""
     metrics = {}
     with deterministic(config.threads, device_of(module)):
         for name, subnet in zip(("largest", "smallest"), ends, strict=True):
-            is_given = name == "largest" and (not config.epochs or config.freeze)
-            statistics = None if is_given else calibrator.statistics(module.eval(), subnet)
+            stays = name == "largest" and is_given
+            statistics = None if stays else calibrator.statistics(module.eval(), subnet)
             values = evaluate(module, subnet, data.validation, statistics).values
             metrics[f"{name}_validation_accuracy"] = percent(values)
             if name == "largest":
-                warn_if_worse(before, values, data.validation.groups, config.lr, score_of(data))
+                warn_if_worse(answered, values, data.validation.groups, config.lr, score_of(data))
     return metrics

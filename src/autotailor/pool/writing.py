@@ -130,7 +130,8 @@ def write_pool(
         weights, norms = shared.write(temporary)
         options = tuple(sorted(origin.options.items()))
         head = (origin.model, origin.device, origin.threads, options, origin.precision)
-        index = Index(*head, weights, norms, tuple(listed), origin.cores, origin.confidence)
+        task = "" if origin.task == CLASSIFICATION else origin.task.partition(" ")[0]
+        index = Index(*head, weights, norms, tuple(listed), origin.cores, origin.confidence, task)
         (temporary / INDEX).write_text(index.text(), encoding="utf-8")
         verified = verify(temporary, exported, origin.tolerance, find(origin.task))
         document = describe(index, named, verified, origin)

@@ -97,6 +97,7 @@ class Task(ABC):
         target_axes: axes of the targets of a set of pictures, that of the pictures included.
         has_boxes: whether targets are boxes.
         has_numbers: whether targets are numbers ``[n, k]``, float32.
+        names_outputs: whether classes of the pictures are the network's outputs; else they only judge.
         compares: whether targets hold the original network's answers beside labels (``beside``).
         logits: whether a final activation is set aside while networks learn (``Head``); else it is part of the answer.
         labelled: whether pictures can have targets of their own; else only the original network's answers are targets.
@@ -110,6 +111,7 @@ class Task(ABC):
     target_axes: ClassVar[int]
     has_boxes: ClassVar[bool] = False
     has_numbers: ClassVar[bool] = False
+    names_outputs: ClassVar[bool] = True
     compares: ClassVar[bool] = False
     logits: ClassVar[bool] = True
     labelled: ClassVar[bool] = True

@@ -1,5 +1,6 @@
 """Pools on disk as the server reads them: gathered weights against NumPy, damaged and foreign pools."""
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 from autotailor.artifacts import file_digest
 from autotailor.serving.files import Index
 from pools import TinyPool, tiny_pool
-from served import refusal
+from served import Serving, refusal
 
 
 @pytest.fixture
@@ -214,3 +215,16 @@ def test_a_sealed_index_is_checked_value_by_value(
         text += next(line for line in text.splitlines(keepends=True) if line.startswith("member member_00"))
     path.write_text(f"{text}end {hashlib.sha256(text.encode()).hexdigest()}\n")
     assert message in refusal(command, str(pool.folder))
+
+
+def test_lines_that_not_every_pool_has_are_read_in_any_choice(command: tuple[str, ...], pool: TinyPool) -> None:
+    for cores in ((), (0,)):
+        for task in ("", "regression"):
+            reseal(pool.folder, lambda index, c=cores, t=task: replace(index, cores=c, task=t))  # type: ignore[misc]
+            with Serving(command, pool.folder, "--cores", "any") as server, server.client() as client:
+                assert client.status().get("task", "") == task
+    path = pool.folder / "pool.txt"
+    reseal(pool.folder, lambda index: replace(index, cores=(0,), task="regression"))
+    body = path.read_bytes()[: path.read_bytes().rindex(b"end ")].replace(b"norms ", b"norm ", 1)
+    path.write_bytes(body + b"end " + hashlib.sha256(body).hexdigest().encode() + b"\n")
+    assert "pool.txt, line 8: " in refusal(command, str(pool.folder))

@@ -332,3 +332,17 @@ def test_a_teacher_is_tried_with_images_as_large_as_those_of_the_data(monkeypatc
 
     monkeypatch.setattr(sys.modules["code_of_mine"], "fixed", Fixed, raising=False)
     config.check(composed(teacher="code_of_mine:fixed", loss="code_of_mine:mean"))
+
+
+def test_data_of_a_stage_are_looked_for_before_any_work(tmp_path: Path) -> None:
+    composed = config.compose(CONF, "resnet_digits", "macs", ["finetune.stages=[{data: folder, images: 100}]"])
+    composed["finetune"]["stages"][0]["data"]["root"] = str(tmp_path / "nowhere")
+    with pytest.raises(AutoTailorError, match=r"nowhere does not exist; put images there"):
+        config.check(composed)
+    composed = config.compose(CONF, "resnet_digits", "macs", ["finetune.stages=[{data: series, images: 100}]"])
+    (tmp_path / "take.csv").write_text("a\n1\n2\n")
+    composed["finetune"]["stages"][0]["data"] |= {"root": str(tmp_path), "labels": False}
+    with pytest.raises(
+        ConfigError, match=r"finetune\.stages: data series holds signals, and the network takes pictures"
+    ):
+        config.check(composed)

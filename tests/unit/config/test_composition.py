@@ -292,3 +292,21 @@ def test_a_text_that_yaml_took_for_one_word_is_a_list_of_overrides(text: str, ov
 @pytest.mark.parametrize("value", [["seed=1"], 3, None])
 def test_other_values_are_left_to_the_schema(value: object) -> None:
     assert config.split_overrides(value) == value
+
+
+def test_a_stage_of_finetune_has_the_data_that_it_names_prepared_as_those_of_the_task(tmp_path: Path) -> None:
+    shutil.copytree(CONF, tmp_path / "conf")
+    (tmp_path / "conf" / "data" / "scenery.yaml").write_text(
+        "defaults: [folder@_here_, _self_]\nname: scenery\nroot: scenery\nlabels: false\n"
+    )
+    asked = ["data=folder", "seed=5", "data.mean=[0.5,0.5,0.5]", "data.workers=0", "recipe=default"]
+    stages = "finetune.stages=[{data: scenery, images: 1000}]"
+    found = config.compose(tmp_path / "conf", "resnet_digits", "macs", [*asked, stages])
+    ((first, images),) = ((stage["data"], stage["images"]) for stage in found["finetune"]["stages"])
+    assert (first["name"], first["labels"], first["seed"], images) == ("scenery", False, 5, 1000)
+    assert (first["mean"], first["workers"], first["resolution"]) == ([0.5] * 3, 0, found["model"]["resolution"])
+    assert "first_data" not in found
+    config.validate(found)
+    assert config.compose(tmp_path / "conf", "resnet_digits", "macs", asked)["finetune"]["stages"] == []
+    with pytest.raises(ConfigError, match=r"unknown data 'scenry'.*scenery"):
+        config.compose(tmp_path / "conf", "resnet_digits", "macs", [*asked, stages.replace("scenery", "scenry")])

@@ -84,3 +84,10 @@ def test_what_is_left_out_stays_left_out() -> None:
 def test_what_no_recipe_can_be_is_refused(override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         composed(override)
+
+
+def test_stages_of_finetune_are_scaled_as_its_epochs_are() -> None:
+    stages = "finetune.stages=[{data: digits, images: 1000}]"
+    assert composed("recipe=quick", stages)["finetune"]["stages"][0]["images"] == 1000
+    section = {"finetune": {"stages": [{"data": "x", "images": 1000}]}, "recipe": {"training": 0.5}}
+    assert with_recipe(section, ())["finetune"]["stages"] == [{"data": "x", "images": 500}]

@@ -164,3 +164,10 @@ def test_the_server_of_an_old_pool_is_found_in_the_folder_of_the_new_one(
         write_pool(tmp_path / "pool", net, found[:1], ORIGIN)
         client.connect("pool/serve.sock")
     assert len(open_pool(tmp_path / "pool").index.members) == 1
+
+
+def test_the_pool_says_what_its_networks_do_unless_they_classify(members: Members, tmp_path: Path) -> None:
+    net, own = members
+    for task, said in (("classification", ""), ("multilabel", "multilabel"), ("outputs", "outputs")):
+        write_pool(tmp_path / task, net, own[:1], replace(ORIGIN, task=task))
+        assert open_pool(tmp_path / task).index.task == said

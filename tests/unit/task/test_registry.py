@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import tiny_data
-from autotailor import task
+from autotailor import data, task
 from autotailor.data.splits import TensorEvaluationSet
+from autotailor.task import registry
 from autotailor.task.registry import register
 
 
@@ -82,3 +84,28 @@ def test_data_have_targets_of_their_task() -> None:
     with pytest.raises(task.TaskError, match=r"multilabel, whose targets have 2 axes.*shape \[4\]"):
         task.of(replace(tiny_data.splits(), validation=images))
     assert task.of(tiny_data.splits()).name == "classification"
+
+
+def test_a_task_that_builds_on_regression_gets_numbers_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task.names()
+    monkeypatch.setattr(registry, "_KINDS", dict(registry._KINDS))
+
+    @register
+    class Ages(type(task.find("regression"))):  # type: ignore[misc]
+        name = "ages"
+
+    x = np.random.default_rng(0).normal(size=(40, 2, 8)).astype(np.float32)
+    years = np.linspace(0.5, 90, 40, dtype=np.float32)
+    np.savez(tmp_path / "a.npz", x=x, y=years)
+    section = {"name": "a", "kind": "arrays", "root": str(tmp_path / "a.npz"), "task": "ages"}
+    splits = data.load(section)
+    assert splits.validation.labels.dtype == np.float32
+    found = task.of(splits)
+    assert isinstance(found, Ages)
+    assert found.told  # means and deviations of the training targets
+    kept = TensorEvaluationSet(torch.zeros(2, 3, 8, 8), np.array([[0.25], [1.75]], np.float32), range(2), "ages")
+    assert kept.labels.tolist() == [[0.25], [1.75]]
+    with pytest.raises(task.TaskError, match="unknown task 'aged'"):
+        data.load({**section, "task": "aged"})

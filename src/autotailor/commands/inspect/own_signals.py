@@ -170,6 +170,13 @@ def read_own_signals(
     name = named(path.with_suffix("") if path.suffix.lower() == ARCHIVE else path, "signals")
     is_arrays = path.suffix.lower() == ARCHIVE or any(path.expanduser().glob("*.npy"))
 
+    if task == REGRESSION and not is_arrays:
+        raise AgreementError(
+            f"--data {path} holds recordings, and columns or a table have their numbers, which no option names: "
+            "inspect the network alone, and write the section data as conf/data/series.yaml has it, with task, length, "
+            "and targets or table"
+        )
+
     def opened(labels: bool) -> Arrays:
         if is_arrays:
             return Arrays(ArraysConfig(name=name, root=str(path), labels=labels, task=task or CLASSIFICATION))

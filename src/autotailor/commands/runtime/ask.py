@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from autotailor.commands import answer
 from autotailor.commands.runtime.place import add_address, address_of, pool_folder, read_classes
 from autotailor.commands.terminal import given_path, say, terminal
+from autotailor.data.labels import CLASSIFICATION
 from autotailor.ir.errors import AutoTailorError, printable
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from autotailor.serving import Client, Reply
+
+
+SHOWN = 8
+"""Most numbers of an answer that are printed for people."""
 
 
 class PictureError(AutoTailorError):
@@ -34,7 +39,8 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     infer = actions.add_parser(
         "infer",
         help="run pictures on a server",
-        description="Sends pictures to a server, and prints the class, the latency and the member that ran for each.",
+        description="Sends pictures to a server, and prints the class, or the numbers of a network that returns "
+        "numbers, the latency and the member that ran for each.",
     )
     infer.add_argument(
         "pictures",
@@ -96,6 +102,7 @@ def run_infer(options: argparse.Namespace) -> None:
     answers: list[dict[str, Any]] = []
     with Client(address_of(options)) as client:
         members = _members(client)
+        classifies = _classifies(client.status())
         for path, picture in zip(options.pictures, pictures, strict=True):
             try:
                 reply, members = _answer(client, picture, options.deadline_ms, members)
@@ -107,11 +114,11 @@ def run_infer(options: argparse.Namespace) -> None:
                     f"{len(reply.outputs)} numbers; name the pool that this server serves"
                 )
             answered, member = int(reply.outputs.argmax()), members[reply.member]
+            said = {"class": answered, "class_name": classes[answered] if classes else None}
             answers.append(
                 {
                     "picture": str(path),
-                    "class": answered,
-                    "class_name": classes[answered] if classes else None,
+                    **(said if classifies else {"outputs": reply.outputs.tolist()}),
                     "latency_ms": reply.latency_ms,
                     "cpu_ms": reply.cpu_ms,
                     "member": member["name"],
@@ -124,10 +131,27 @@ def run_infer(options: argparse.Namespace) -> None:
     else:
         for row in answers:
             late = ", late" if row["late"] else ""
-            name = f" ({row['class_name']})" if row["class_name"] is not None else ""
             took = f"{row['latency_ms']:.3g} ms by {row['member']}{late}"
             sure = f", exit {row['exit']}, confidence {row['confidence']:.2f}" if "exit" in row else ""
-            say(f"{row['picture']}: class {row['class']}{name} in {took}{sure}")
+            say(f"{row['picture']}: {_answered(row, classes)} in {took}{sure}")
+
+
+def _classifies(status: Mapping[str, Any]) -> bool:
+    """Whether the largest output of a server's networks is a class."""
+    from autotailor.task.registry import find
+
+    task = find(status.get("task", CLASSIFICATION))
+    return task.labelled and task.names_outputs and not task.has_numbers
+
+
+def _answered(row: Mapping[str, Any], names: Sequence[str]) -> str:
+    """What a network says of a picture, in words."""
+    if "outputs" not in row:
+        return f"class {row['class']}" + (f" ({row['class_name']})" if row["class_name"] is not None else "")
+    outputs = row["outputs"]
+    if len(outputs) > SHOWN:
+        return f"{len(outputs)} numbers (--json prints them)"
+    return ", ".join(f"{name} {value:.6g}".strip() for name, value in zip(names or [""] * SHOWN, outputs, strict=False))
 
 
 def _members(client: Client) -> list[dict[str, Any]]:

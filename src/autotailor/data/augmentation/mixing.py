@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch.nn import functional
 
 from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.data.augmentation.drawing import drawing
+from autotailor.data.labels import has_numbers
 from autotailor.data.splits import Batch, DataSplits
 
 logger = logging.getLogger(__name__)
@@ -71,6 +73,9 @@ class Mixing:
 def mixing(data: DataSplits, config: AugmentationConfig, seed: int) -> Mixing | None:
     """What mixes the batches of a training; None where the configuration mixes nothing, or labels are masks or boxes.
 
+    CutMix is left out where labels are numbers: a share of the pixels is no share of a length or an age. MixUp is there
+    what it is for regression (Zhang et al., 2018), the same mean of two pictures and of their numbers.
+
     Args:
         data: the splits.
         config: of the augmentation.
@@ -79,6 +84,13 @@ def mixing(data: DataSplits, config: AugmentationConfig, seed: int) -> Mixing | 
     if config.mixes and data.has_maps:
         logger.info("data %s: mixup and cutmix are left out, since they mix labels of whole pictures", data.name)
         return None
+    if config.cutmix and data.labelled and has_numbers(data.validation.task):
+        logger.warning(
+            "data %s: cutmix is left out, since a picture with a part of another one has no number of its own; mixup "
+            "mixes pictures and their numbers alike",
+            data.name,
+        )
+        config = replace(config, cutmix=0.0)
     return Mixing(config, data.num_classes if data.labelled else 0, seed) if config.mixes else None
 
 

@@ -238,7 +238,7 @@ class Arrays(Dataset):
             if array.dtype.kind not in "iuf" or array.ndim not in (1, 2):
                 raise self._refusal(
                     f"labels {name} are {array.dtype} {list(array.shape)}, and data.task is regression; give finite "
-                    f"numbers [n] or [n, k] (recordings in folders have classes: cut them into arrays)"
+                    f"numbers [n] or [n, k]"
                 )
             if len(bad := np.argwhere(~np.isfinite(array))):
                 row, *column = bad[0].tolist()

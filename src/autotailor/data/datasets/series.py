@@ -5,6 +5,10 @@
     ROOT/CLASS/RECORDING.wav          divided by ``data.fractions``
     ROOT/train/CLASS/RECORDING.csv    with ``val`` and ``test``, where the user divided the recordings
     ROOT/RECORDING.wav                without labels, at any depth with ``data.labels: false``
+    ROOT/RECORDING.csv                at any depth where the task is ``regression``, and ROOT/TABLE
+
+Numbers of a regression are columns of the recordings (``data.targets``), whose mean over a window is the window's, or
+stand in a table with a row for each recording (``data.table``), all of whose windows have them.
 
 A recording has a row of numbers for each channel of the sound, or for each column of the table. A window is
 ``data.length`` numbers long and begins every ``data.hop`` numbers; what is shorter than a window is continued by zeros.
@@ -14,13 +18,15 @@ it lies between -1 and 1.
 
 from __future__ import annotations
 
+import csv
 import io
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,14 +36,17 @@ from autotailor.artifacts import open_regular
 from autotailor.data.datasets.arrays import LAYOUTS, Array, Arrays, ArraysConfig
 from autotailor.data.examination import listed
 from autotailor.data.files.contents import MOST_BYTES, Content, Examiner, digest, read_contents
+from autotailor.data.labels import has_numbers
 from autotailor.data.pictures.layout import root_folder, unlabelled_parts, unlisted
 from autotailor.data.pictures.listing import class_folders, is_picture, visible_files
 from autotailor.data.registry import Dataset, register
-from autotailor.values import Natural, is_number
+from autotailor.values import Natural, UnfitError, is_number
 
 SOUND, TABLES = (".wav", ".wave"), {".csv": ",", ".tsv": "\t"}
 """Suffixes of sound, and of tables with what stands between their numbers."""
 EXAMINER = "finite recording 1"  # verdicts by other rules are not reused
+FILE = "file"
+"""The column of ``data.table`` that names recordings."""
 SHOWN = 5
 """Most recordings that a message names."""
 Rows = npt.NDArray[np.float32]
@@ -50,14 +59,29 @@ class SeriesConfig(ArraysConfig):
         root: folder of the recordings.
         length: numbers of a window, those that the network takes; 0: those of the longest recording.
         hop: numbers from the beginning of one window to that of the next; 0: ``length``.
-        columns: of tables, in the order of the network's channels; empty takes all columns.
+        columns: of tables, in the order of the network's channels; empty takes all columns but ``targets``.
         rate: of sound, numbers a second; recordings of another rate are refused. 0: that of the first recording.
+        targets: columns of tables that a regression learns: the mean of each over a window.
+        table: a CSV file below ``root`` with the column ``file``, the path of a recording from ``root`` on, and columns
+            of numbers that a regression learns. One of ``targets`` and ``table`` is named.
     """
 
     length: Natural = 0
     hop: Natural = 0
     columns: tuple[str, ...] = ()
     rate: Natural = 0
+    targets: tuple[str, ...] = ()
+    table: str = ""
+
+    def __post_init__(self) -> None:
+        if has_numbers(self.task) and self.labels and bool(self.targets) == bool(self.table):
+            raise UnfitError("targets", "expected columns of the recordings, or a table of their numbers (table)")
+        if (self.targets or self.table) and not (has_numbers(self.task) and self.labels):
+            raise UnfitError("targets", f"{self.targets or self.table}: only a regression with labels learns numbers")
+        if both := sorted(set(self.targets) & set(self.columns)):
+            raise UnfitError(
+                "targets", f"{both[0]} is in columns, too; a network that reads a number need not learn it"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +97,14 @@ class Recording:
     rows: Rows
     columns: tuple[str, ...] = ()
     rate: int = 0
+
+    def apart(self, columns: tuple[str, ...]) -> tuple[Recording, Rows]:
+        """The recording without some of its columns, and these ``[columns, length]``."""
+        if not columns:
+            return self, self.rows[:0]
+        places = [self.columns.index(name) for name in columns]
+        left = tuple(name for name in self.columns if name not in columns)
+        return Recording(np.delete(self.rows, places, 0), left, self.rate), self.rows[places]
 
 
 def is_recording(path: str) -> bool:
@@ -160,12 +192,41 @@ class Series(Arrays):
 
     @property
     def has_labels(self) -> bool:
-        """Whether recordings lie in folders of classes."""
-        return any(class_folders(folder) for folder in self._folders.values())
+        """Whether recordings have labels: they lie in folders of classes, or have numbers."""
+        return has_numbers(self._config.task) or any(class_folders(folder) for folder in self._folders.values())
 
     def fingerprint(self) -> str:
         """See Dataset."""
-        return digest(list(self._paths), self._contents)
+        recordings = digest(list(self._paths), self._contents)
+        return recordings if not self._config.table else f"{recordings} {sha256(repr(self._told).encode()).hexdigest()}"
+
+    @property
+    def _has_classes(self) -> bool:
+        """Whether the folders in which recordings lie are their labels."""
+        return self._config.labels and not has_numbers(self._config.task)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """Columns of tables that are read; empty reads all."""
+        return (*self._config.columns, *self._config.targets) if self._config.columns else ()
+
+    @cached_property
+    def _told(self) -> tuple[tuple[str, ...], dict[str, list[float]]]:
+        """Names of the numbers in ``data.table``, and those of each recording by its path from the root on."""
+        path = Path(self._config.root).expanduser() / self._config.table
+        try:
+            with open_regular(path, MOST_BYTES) as stream:
+                lines = csv.DictReader(io.StringIO(stream.read().decode("utf-8-sig")), strict=True)
+                names = tuple(name for name in lines.fieldnames or () if name != FILE)
+                rows = {str(line[FILE]): [float(line[name]) for name in names] for line in lines}
+        except (OSError, UnicodeDecodeError, csv.Error, KeyError, TypeError, ValueError) as error:
+            raise self._refusal(
+                f"{path} is no table with the column {FILE} and finite numbers for each recording ({error}); correct "
+                "it, or name another one in data.table"
+            ) from error
+        if bad := [name for name, numbers in rows.items() if not (numbers and np.isfinite(numbers).all())]:
+            raise self._refusal(f"{path} has no finite numbers for {bad[0]}; correct the row, or leave it out")
+        return names, rows
 
     @cached_property
     def _folders(self) -> dict[str, Path]:
@@ -187,10 +248,12 @@ class Series(Arrays):
 
     def _listed_paths(self) -> dict[str, tuple[str, str, Path]]:
         found: dict[str, tuple[str, str, Path]] = {}
+        table = Path(self._config.root).expanduser() / self._config.table
         for part, folder in self._folders.items():
-            classes = class_folders(folder) if self._config.labels else [""]
+            classes = class_folders(folder) if self._has_classes else [""]
             for label in classes:
-                names = [name for name in visible_files(folder / label) if is_recording(name)]
+                there = [name for name in visible_files(folder / label) if is_recording(name)]
+                names = [name for name in there if folder / label / name != table]
                 if not names:
                     raise self._refusal(f"no recording (.wav, .csv, .tsv) lies in {folder / label}; remove the folder")
                 found |= {f"{part}/{label}/{name}": (part, label, folder / label / name) for name in names}
@@ -200,10 +263,17 @@ class Series(Arrays):
                     f"data.labels to false"
                 )
             self._check_classes(part, classes)
+        recordings = list(map(self._row, found.values()))
+        if self._config.table and (lacking := sorted(set(recordings) - set(self._told[1]))):
+            raise self._refusal(f"{self._config.table} has no row for {', '.join(lacking[:SHOWN])}; add it")
         return found
 
+    def _row(self, path: tuple[str, str, Path]) -> str:
+        """What the table calls a recording."""
+        return path[2].relative_to(Path(self._config.root).expanduser()).as_posix()
+
     def _check_classes(self, part: str, classes: list[str]) -> None:
-        expected = class_folders(self._folders["train"]) if self._config.labels else [""]
+        expected = class_folders(self._folders["train"]) if self._has_classes else [""]
         if different := sorted(set(classes) ^ set(expected)):
             raise self._refusal(
                 f"{part} has other classes than train: only one of them has {', '.join(different[:SHOWN])}; every part "
@@ -221,7 +291,8 @@ class Series(Arrays):
         known: dict[Path, Content] = {}
         for suffix in (*SOUND, *TABLES):
             own = [path for path in files if path.suffix.lower() == suffix]
-            examiner = Examiner(f"{EXAMINER} {suffix} {config.columns}", partial(_verdict, suffix, config.columns))
+            verdict = partial(_verdict, suffix, self._columns, config.targets)
+            examiner = Examiner(f"{EXAMINER} {suffix} {self._columns}{config.targets or ''}", verdict)
             known |= zip(own, read_contents(own, f"checking the recordings of {config.name}", examiner), strict=True)
         if bad := [(path, known[path].verdict) for path in files if known[path].verdict]:
             raise self._refusal(
@@ -235,7 +306,11 @@ class Series(Arrays):
     def _arrays(self) -> Mapping[str, Array]:
         """Windows, labels and groups of each part."""
         contents = {name: content.sha256 for name, content in zip(self._paths, self._contents, strict=True)}
-        recordings = {name: self._read(path) for name, (_, _, path) in self._paths.items()}
+        read = {name: self._read(path).apart(self._config.targets) for name, (_, _, path) in self._paths.items()}
+        recordings, targets = (
+            {name: one for name, (one, _) in read.items()},
+            {name: own for name, (_, own) in read.items()},
+        )
         self._check_alike(recordings)
         length = self._config.length or max(each.rows.shape[1] for each in recordings.values())
         hop = self._config.hop or length
@@ -250,14 +325,24 @@ class Series(Arrays):
             times = [counts[name] for name in own]
             arrays[f"x_{part}"] = np.concatenate([_windows(recordings[name].rows, length, hop) for name in own])
             arrays[f"groups_{part}"] = np.repeat([contents[name] for name in own], times)
-            if self._config.labels:
+            if self._config.targets:
+                means = [_windows(targets[name], length, hop, "edge").mean(2) for name in own]
+                arrays[f"y_{part}"] = np.concatenate(means)
+            elif self._config.table:
+                told = [self._told[1][self._row(self._paths[name])] for name in own]
+                arrays[f"y_{part}"] = np.repeat(np.array(told, dtype=np.float32), times, axis=0)
+            elif self._config.labels:
                 arrays[f"y_{part}"] = np.repeat([self._paths[name][1] for name in own], times)
         return arrays
+
+    def _numbers(self, given: Mapping[str, Array]) -> tuple[tuple[str, ...], Mapping[str, Array]]:
+        """See Arrays; the columns name the numbers."""
+        return self._config.targets or self._told[0], super()._numbers(given)[1]
 
     def _read(self, path: Path) -> Recording:
         try:
             with open_regular(path, MOST_BYTES) as stream:
-                return read_recording(stream.read(), path.suffix, self._config.columns)
+                return read_recording(stream.read(), path.suffix, self._columns)
         except (OSError, ValueError) as error:
             raise self._refusal(f"{path}: {error}") from error
 
@@ -278,23 +363,29 @@ class Series(Arrays):
                 )
 
 
-def _verdict(suffix: str, columns: tuple[str, ...], content: bytes) -> str:
+def _verdict(suffix: str, columns: tuple[str, ...], targets: tuple[str, ...], content: bytes) -> str:
     """Why a recording cannot be used; "" where it can."""
     try:
-        read_recording(content, suffix, columns)
+        found = read_recording(content, suffix, columns)
     except ValueError as error:
         return str(error)
-    return ""
+    if lacks := [name for name in targets if name not in found.columns]:
+        remedy = "its numbers can stand in a table (data.table)" if suffix in SOUND else "add them"
+        return f"it has no column {', '.join(lacks)} (data.targets); {remedy}"
+    return "" if len(found.rows) > len(targets) else "all of its columns are targets (data.targets)"
 
 
 def _channels(recording: Recording) -> str:
     return f"the columns {', '.join(recording.columns)}" if recording.columns else f"{len(recording.rows)} channels"
 
 
-def _windows(rows: Rows, length: int, hop: int) -> Rows:
-    """The windows of a recording ``[windows, channels, length]``; one shorter than a window is continued by zeros."""
+def _windows(rows: Rows, length: int, hop: int, mode: Literal["constant", "edge"] = "constant") -> Rows:
+    """The windows of a recording ``[windows, channels, length]``; one shorter than a window is continued by zeros.
+
+    With the mode ``edge`` it is continued by its last number.
+    """
     if rows.shape[1] < length:
-        rows = np.pad(rows, ((0, 0), (0, length - rows.shape[1])))
+        rows = np.pad(rows, ((0, 0), (0, length - rows.shape[1])), mode)
     return np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(rows, length, 1)[:, ::hop].swapaxes(0, 1))
 
 

@@ -18,7 +18,7 @@ from autotailor.finetuning.alternatives.branches import parts_of, train_alone
 from autotailor.finetuning.alternatives.own_path import train_on_path
 from autotailor.finetuning.config import DistilConfig
 from autotailor.finetuning.training.states.contents import Row
-from autotailor.finetuning.training.watch import Record, no_record
+from autotailor.finetuning.training.watch import Record, behind, no_record
 from autotailor.ir.supernet import SuperNet
 
 LOWER = 0.5
@@ -85,6 +85,6 @@ def distil(
     if not together:
         return result
     begun, later = len(alone.history), replace(each, images=together, lr=LOWER * each.lr)
-    path = train_on_path(result.net, data, later, workdir, lambda row, epoch: record(row, epoch + begun))
+    path = train_on_path(result.net, data, later, workdir, behind(record, begun))
     history = [*alone.history, *({**row, "epoch": row["epoch"] + begun} for row in path.history)]
     return replace(result, net=path.net, history=history, on_path=(path.before, path.after))

@@ -39,7 +39,7 @@ def continued(finetune: Mapping[str, Any], epochs: int, lr: float) -> dict[str, 
         epochs: of the joint training.
         lr: its learning rate.
     """
-    return {**finetune, "epochs": epochs, "lr": lr, "sort": False, "resume_from": None, "freeze": None}
+    return {**finetune, "epochs": epochs, "lr": lr, "sort": False, "resume_from": None, "freeze": None, "stages": []}
 
 
 def before_race(polish: Mapping[str, Any], finetune: Mapping[str, Any]) -> dict[str, Any] | None:

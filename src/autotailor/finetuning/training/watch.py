@@ -13,6 +13,11 @@ def no_record(metrics: Mapping[str, float], epoch: int) -> None:
     """A record that keeps nothing."""
 
 
+def behind(record: Record, epochs: int) -> Record:
+    """A record of a training that comes behind others of so many epochs."""
+    return lambda metrics, epoch: record(metrics, epoch + epochs)
+
+
 @dataclass(frozen=True)
 class Accuracies:
     """Accuracies of a network in training, percent.

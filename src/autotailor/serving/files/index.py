@@ -13,8 +13,9 @@ Example, with one member (lines are broken here, and hashes cut)::
         energy_mj - input in0 3x32x32 output out0 10 param 77c1... slices 02be...
     end 8d3e...
 
-The line ``cores`` is missing where the system chose the cores of the measurements. Members with exits have further
-lines (``exits.py``). The hash behind ``end`` is that of all bytes before its line.
+The line ``cores`` is missing where the system chose the cores of the measurements. A line ``task NAME`` stands behind
+it where the networks do not classify. Members with exits have further lines (``exits.py``). The hash behind ``end`` is
+that of all bytes before its line.
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ class Index:
         members: by rising latency.
         cores: on which it was measured; empty where the system chose.
         confidence: of answers, where members have exits.
+        task: of the networks (``data.task``); empty where they classify.
     """
 
     model: str
@@ -112,6 +114,7 @@ class Index:
     members: tuple[Member, ...]
     cores: tuple[int, ...] = ()
     confidence: Confidence | None = None
+    task: str = ""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -133,6 +136,7 @@ class Index:
             f"device {self.device}",
             f"runtime {self.threads}{options}",
             *([f"cores {' '.join(map(str, self.cores))}"] if self.cores else []),
+            *([f"task {self.task}"] if self.task else []),
             f"weights {self.precision} {self.weights.bytes} {self.weights.sha256}",
             f"norms {self.norms.bytes} {self.norms.sha256}",
             *([self.confidence.line()] if self.confidence else []),
@@ -161,6 +165,7 @@ class Index:
             (model,), (device,) = _words(lines, "model", 1), _words(lines, "device", 1)
             threads, *options = _words(lines, "runtime")
             cores, lines = _optional(lines, "cores")
+            task, lines = _optional(lines, "task")
             precision, *weights = _words(lines, "weights", 3)
             norms = _words(lines, "norms", 2)
             confidence, lines = _optional(lines, "confidence")
@@ -169,6 +174,7 @@ class Index:
                 *(precision, _file(weights), _file(norms), _members(lines)),
                 tuple(words.count(word, least=0) for word in cores),
                 Confidence(*confidence) if confidence else None,
+                words.name(" ".join(task)) if task else "",
             )
             index._check()
         except (ValueError, StopIteration) as error:

@@ -78,6 +78,7 @@ class Embedding(Task):
     network = "a network for embeddings"
     reading = "The output is a vector; the larger the cosine of two pictures' vectors, the more alike they are."
     target_axes = 2
+    names_outputs = False
     compares = True
     logits = False
     score = Score(

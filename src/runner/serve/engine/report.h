@@ -136,6 +136,7 @@ inline std::string status_json(const Engine& engine, const Sensors& sensors) {
     JsonObject broken, status;
     for (const auto& [name, why] : engine.broken()) broken.add(name, why);
     status.add("model", pool.model).add("device", pool.device).raw("members", json_list(members));
+    if (!pool.task.empty()) status.add("task", pool.task);
     status.add("active", pool.members[engine.running()].name).add("target", pool.members[engine.target()].name);
     status.raw("loaded", json_list(loaded)).raw("broken", broken.text()).add("seconds", engine.counters().seconds());
     status.raw("cores", json_list(cores)).raw("settings", settings_json(engine.settings(), pool.has_exits)).raw("load", readings_json(load_of(engine.chooser())));

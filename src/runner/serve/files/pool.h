@@ -39,6 +39,7 @@ struct Pool {
     std::string folder, model, device;
     int threads = 1;
     std::vector<int> cores;  // on which it was measured; empty where the system chose
+    std::string task;  // of the networks; empty where they classify
     std::vector<std::pair<std::string, bool>> options;  // of ncnn, as in the measurements
     bool is_half = false;
     MappedFile weights, norms;
@@ -190,17 +191,20 @@ inline Pool open_pool(const std::string& folder) {
     std::vector<std::string> lines = pool_text::lines(path);
     if (lines.empty() || lines[0] != "autotailor-pool 1")
         throw PoolError(path + ": expected the first line to be: autotailor-pool 1: update the program, or make the pool anew with the rule pool");
-    const bool has_cores = lines.size() > 4 && lines[4].rfind("cores ", 0) == 0;
-    if (has_cores) {
-        Words words(lines[4], path + ", line 5");
-        words.expect("cores");
-        pool_text::cores(words, pool);
+    size_t further = 0;  // lines behind that of the runtime which not every pool has
+    for (const std::string head : {"cores", "task"}) {
+        if (lines.size() <= 4 || lines[4].rfind(head + " ", 0) != 0) continue;
+        Words words(lines[4], path + ", line " + std::to_string(5 + further++));
+        words.expect(head.c_str());
+        if (head == "cores") pool_text::cores(words, pool);
+        else pool.task = words.word("a name");
+        words.expect_end();
         lines.erase(lines.begin() + 4);
     }
     const char* heads[] = {"model", "device", "runtime", "weights", "norms"};
     std::set<std::string> names;
     for (size_t i = 1; i < lines.size(); ++i) {
-        Words words(lines[i], path + ", line " + std::to_string(i + 1 + (has_cores && i >= 4)));
+        Words words(lines[i], path + ", line " + std::to_string(i + 1 + (i >= 4 ? further : 0)));
         const std::string kind = lines[i].substr(0, lines[i].find(' '));
         const bool is_of_exits = i > 6 && pool.has_exits && !pool.members.empty() && (kind == "exit" || kind == "thresholds");
         const bool is_confidence = i == 6 && kind == "confidence";

@@ -92,6 +92,27 @@ def test_an_answer_has_the_name_of_its_class_where_the_pool_is_named(
     assert f"its networks have {len(names) - 1} classes, and the server answers with {len(names)} numbers" in said
 
 
+@pytest.mark.parametrize("task", ["regression", "embedding"])
+def test_numbers_and_vectors_are_no_classes(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pool = tiny_pool(tmp_path / "pool", task=task)
+    picture = np.random.default_rng(5).normal(size=(3, 12, 12)).astype(np.float32)
+    np.save(tmp_path / "p.npy", picture)
+    wanted = pool.logits("member_02", picture)
+    write_json(pool.folder / "pool.json", {"preparation": {"classes": ["a", "b", "c", "d"]}})
+    with Serving((str(serve_binary()),), pool.folder, "--deadline-ms", "1000") as server:
+        command = ["runtime", "infer", str(tmp_path / "p.npy"), "--at", f"unix:{server.path}"]
+        assert main([*command, "--json"]) == 0
+        (found,) = json.loads(capsys.readouterr().out)["answers"]
+        assert np.allclose(found["outputs"], wanted, rtol=1e-4, atol=1e-5)
+        assert not {"class", "class_name"} & found.keys()
+        assert main(command) == 0
+        said = capsys.readouterr().out
+        assert f": {found['outputs'][0]:.6g}, " in said
+        assert "class" not in said
+        assert main([*command, "--pool", str(pool.folder)]) == 0
+        assert f": a {found['outputs'][0]:.6g}, b " in capsys.readouterr().out
+
+
 def test_a_pool_that_is_loaded_meanwhile_gives_no_member_a_name_of_the_other_pool(
     pool: TinyPool, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

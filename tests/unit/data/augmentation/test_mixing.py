@@ -14,6 +14,7 @@ from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.data.augmentation.mixing import MIXING, Mixing, mixing
 from autotailor.data.labels import UNKNOWN
 from autotailor.data.seeding import generator
+from autotailor.data.splits import TensorEvaluationSet
 
 IMAGES, LABELS = tiny_data.draw(16, 3)
 SEED, STEPS = 5, range(12)
@@ -118,3 +119,22 @@ def test_random_numbers_are_those_of_seed_and_step_and_the_global_state_stays() 
 
 def test_nothing_is_mixed_by_default() -> None:
     assert mixing(tiny_data.splits(), AugmentationConfig("randaugment", erasing=1.0), 0) is None
+
+
+def test_cutmix_is_left_out_and_mixup_stays_where_labels_are_numbers(caplog: pytest.LogCaptureFixture) -> None:
+    """A picture with a corner of another one has no length between both; their mean has the mean length."""
+    numbers = torch.rand(8, 1, generator=torch.Generator().manual_seed(0))
+    held = TensorEvaluationSet(IMAGES[:8], numbers.numpy(), range(8), "regression")
+    splits = replace(tiny_data.splits(), validation=held, test=held, num_classes=1)
+    assert mixing(splits, AugmentationConfig(cutmix=1.0), SEED) is None
+    assert "cutmix is left out, since a picture with a part of another one has no number" in caplog.text
+    mix = mixing(splits, AugmentationConfig(cutmix=1.0, mixup=1.0), SEED)
+    assert mix is not None
+    for step in STEPS:
+        images, found = mix(IMAGES[:8], numbers, step)
+        share = (images[0] - IMAGES[1]).norm() / (IMAGES[0] - IMAGES[1]).norm()
+        assert torch.allclose(images[0], share * IMAGES[0] + (1 - share) * IMAGES[1], atol=1e-5)
+        assert found[0].item() == pytest.approx((share * numbers[0] + (1 - share) * numbers[1]).item(), abs=1e-5)
+    assert mixing(
+        replace(splits, labelled=False), AugmentationConfig(cutmix=1.0), SEED
+    )  # the teacher says what it sees

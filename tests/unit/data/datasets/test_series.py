@@ -157,3 +157,62 @@ def test_a_folder_of_pictures_with_a_table_holds_no_recordings(tmp_path: Path) -
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "1.JPG").write_bytes(b"")
     assert not holds_recordings(tmp_path)
+
+
+REGRESSION = {"task": "regression", "mean": [0.0, 0.0], "std": [1.0, 1.0]}
+
+
+def test_columns_of_tables_are_the_numbers_of_their_windows(tmp_path: Path) -> None:
+    for i in range(20):
+        table(tmp_path / "trips" / f"{i}.csv", 25, start=100.0 * i, head="time,speed,ay")
+    splits = load(tmp_path, targets=["speed"], length=10, **REGRESSION)
+    assert splits.signal
+    assert (splits.signal.shape, splits.classes, splits.num_classes) == ((2, 1, 10), ("speed",), 1)
+    assert [len(part) for part in (splits.train, splits.validation, splits.test)] == [32, 4, 4]
+    seen = 0
+    for images, numbers in (*splits.train.batches(0, 32), *splits.validation.batches(8)):
+        assert numbers.dtype == torch.float32
+        for image, number in zip(images, numbers, strict=True):
+            time, ay = image[:, 0]
+            start = 100 * round(float(time[0]) // 100)  # of its recording: time = start + i, speed = start + i / 10
+            assert float(number) == pytest.approx(start + float(time.mean() - start) / 10, rel=1e-5)
+            assert torch.allclose(ay, start - (time - start) / 10)
+            seen += 1
+    assert seen == 36
+    chosen = load(tmp_path, targets=["ay", "speed"], columns=["time"], task="regression", mean=[0.0], std=[1.0])
+    assert (chosen.classes, chosen.validation.labels.shape[1:]) == (("ay", "speed"), (2,))
+    assert chosen.signal
+    assert chosen.signal.shape == (1, 1, 25)
+
+
+def test_a_table_has_the_numbers_of_sound(tmp_path: Path) -> None:
+    rows = []
+    for i in range(20):
+        wavfile.write(tmp_path / f"{i}.wav", RATE, np.full(800, 100 * (i + 1), np.int16))
+        rows.append(f"{i}.wav,{i / 4},{-i}")
+    (tmp_path / "hertz.csv").write_text("\n".join(["file,high,low", *rows]) + "\n")
+    section = {"table": "hertz.csv", "task": "regression", "mean": [0.0], "std": [1.0]}
+    splits = load(tmp_path, length=400, **section)
+    assert splits.classes == ("high", "low")
+    for images, numbers in splits.train.batches(0, 8):
+        which = images.mean((1, 2, 3)) * 32768 / 100 - 1
+        assert torch.allclose(numbers, torch.stack([which / 4, -which], 1), atol=1e-3)
+    before = data.fingerprint({"name": "mine", "kind": "series", "root": str(tmp_path), **section})
+    (tmp_path / "hertz.csv").write_text("\n".join(["file,high,low", *rows[:-1], "19.wav,7,7"]) + "\n")
+    assert data.fingerprint({"name": "mine", "kind": "series", "root": str(tmp_path), **section}) != before
+    (tmp_path / "hertz.csv").write_text("\n".join(["file,high,low", *rows[:-1]]) + "\n")
+    assert "hertz.csv has no row for 19.wav; add it" in refused(tmp_path, **section)
+    (tmp_path / "hertz.csv").write_text("\n".join(["file,high,low", *rows[:-1], "19.wav,nan,1"]) + "\n")
+    assert "no finite numbers for 19.wav" in refused(tmp_path, **section)
+    (tmp_path / "hertz.csv").write_text("name,high\n1,2\n")
+    assert "no table with the column file" in refused(tmp_path, **section)
+
+
+def test_where_numbers_come_from_is_said_once(sounds: Path) -> None:
+    assert "data.targets: expected columns of the recordings, or a table" in refused(sounds, task="regression")
+    assert "only a regression with labels learns numbers" in refused(sounds, targets=["ax"])
+    both = {"task": "regression", "targets": ["ax"], "columns": ["ay", "ax"]}
+    assert "data.targets: ax is in columns, too" in refused(sounds, **both)
+    assert "it has no column ax (data.targets); its numbers can stand in a table" in refused(
+        sounds, task="regression", targets=["ax"]
+    )

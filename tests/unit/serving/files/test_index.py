@@ -29,6 +29,13 @@ def test_what_was_written_is_read(content: bytes) -> None:
     assert index.text().encode() == content
 
 
+def test_a_task_that_is_no_classification_is_said(content: bytes) -> None:
+    assert b"task" not in content
+    for changed in ({"task": "regression"}, {"task": "embedding", "cores": (0, 2)}):
+        index = replace(Index.parse(content), **changed)  # type: ignore[arg-type]
+        assert Index.parse(index.text().encode()) == index
+
+
 def test_unknown_energy_stays_unknown(content: bytes) -> None:
     index = Index.parse(content)
     unknown = replace(index, members=(replace(index.members[0], energy_mj=math.nan),))
