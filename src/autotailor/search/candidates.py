@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.blocks.block import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
 from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.junctions import OPERATOR
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, smallest, stack
-from autotailor.ir.space.variable import Modification, Space
+from autotailor.ir.space.variable import EXPAND_RATIO, HEADS, V_SCALE, WIDTH, Modification, Space
 from autotailor.search.budgets import predicted_limit
 from autotailor.search.config import SearchConfig
 from autotailor.search.elimination import exact_or_reason

@@ -22,12 +22,7 @@ from autotailor.ir.errors import GraphError
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import rules
 from autotailor.ir.propagation import Propagation
-
-EXPAND_RATIO = "expand_ratio"
-KERNEL_SIZE = "kernel_size"
-HEADS = "heads"
-V_SCALE = "v_scale"
-WIDTH = "width"
+from autotailor.ir.space.variable import EXPAND_RATIO, KERNEL_SIZE
 
 WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 

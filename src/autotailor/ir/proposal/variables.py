@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
 from autotailor.ir.alternatives.alternative import of_maps
-from autotailor.ir.blocks.block import WIDTH, Block, Handle, View
+from autotailor.ir.blocks.block import Block, Handle, View
 from autotailor.ir.blocks.recognition import loose_nodes
 from autotailor.ir.blocks.stage import Stage
 from autotailor.ir.dimensions.dimension import RESOLUTION, Atom, Dimension, parts_of
@@ -30,7 +30,7 @@ from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Listed, Scaled
 from autotailor.ir.space.gate import Gate, both
 from autotailor.ir.space.joint_sizes import joint_sizes
-from autotailor.ir.space.variable import Choice, Number, Space, Variable
+from autotailor.ir.space.variable import WIDTH, Choice, Number, Space, Variable
 
 STEM, HEAD = "stem", "head"
 DEPTH = "depth"

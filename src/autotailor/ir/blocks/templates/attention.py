@@ -8,10 +8,11 @@ biases, and heads that are folded into the batch do not matter.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autotailor.ir.blocks.block import HEADS, V_SCALE, BlockTemplate, Handle, Outline, View, register_template
+from autotailor.ir.blocks.block import BlockTemplate, Handle, Outline, View, register_template
 from autotailor.ir.blocks.region import Region, Row
 from autotailor.ir.dimensions.dimension import Atom, Dimension
 from autotailor.ir.graph import Node
+from autotailor.ir.space.variable import HEADS, V_SCALE
 
 PRODUCTS = ("MatMul", "Einsum")
 
