@@ -17,11 +17,11 @@ import torch
 
 import autotailor
 from acceptance.classifiers import picture
+from autotailor.ir.dimensions.dimension import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
 from autotailor.ir.dimensions.resampling import is_resampled
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.graph import OUTPUT
-from autotailor.ir.space.variable import EXPAND_RATIO, HEADS, V_SCALE, WIDTH
 
 Array = npt.NDArray[np.float32]
 TOLERANCE = 1e-4

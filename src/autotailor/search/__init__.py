@@ -9,6 +9,7 @@ from autotailor.lazy import attach
 from autotailor.search.candidates import candidates
 
 if TYPE_CHECKING:
+    from autotailor.search.alternatives import never_faster, without
     from autotailor.search.best import best_at
     from autotailor.search.budgets import (
         all_of_exits,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from autotailor.search.joint.limits import check_budgets
     from autotailor.search.joint.table import read_limits
     from autotailor.search.metrics import METRICS, MetricSpec, further_metrics, needed_columns
-    from autotailor.search.optimizer import SearchResult, Yardstick, never_faster, search, without
+    from autotailor.search.optimizer import SearchResult, Yardstick, search
     from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
     from autotailor.search.robust.learning import read_forecast
 

@@ -12,17 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotailor.ir.dimensions.dimension import RESOLUTION
-from autotailor.ir.junctions import OPERATOR
+from autotailor.ir.dimensions.dimension import EXPAND_RATIO, HEADS, RESOLUTION, V_SCALE, WIDTH
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray, SubNet, canonical, largest, smallest, stack
-from autotailor.ir.space.variable import EXPAND_RATIO, HEADS, V_SCALE, WIDTH, Modification, Space
+from autotailor.ir.space.variable import Modification, Space
 from autotailor.search.budgets import predicted_limit
-from autotailor.search.config import SearchConfig
-from autotailor.search.elimination import exact_or_reason
 from autotailor.search.front import Front, Objectives, non_dominated
 from autotailor.search.joint.limits import NONE, Limits
-from autotailor.search.optimizer import without
 from autotailor.search.robust.forecast import LatencyForecast, Timing
 
 log = logging.getLogger(__name__)
@@ -89,29 +85,6 @@ def trivial(space: Space) -> list[SubNet]:
         rungs = {each.name: each.choices[max(each.least, each.default - step)] for each in channels}
         subnets.append(SubNet.from_assignment(space, {**whole.assignment, **rungs}))
     return list(dict.fromkeys(subnets))
-
-
-def without_alternatives(objectives: Objectives, config: SearchConfig) -> Front | None:
-    """The exact front of the SubNets whose blocks all are the given network's, of whatever sizes.
-
-    A space with alternatives has more SubNets than one without, for as many evaluations, and alternatives may look
-    better before polishing than after. The best SubNets without them are therefore candidates as well.
-
-    Returns:
-        The front, which goes on above all costs with SubNets that have alternatives; None where no block has any, or
-        where the search is not exact.
-    """
-    altered = [
-        Modification(variable.name, choice)
-        for variable in objectives.space
-        if variable.kind == OPERATOR
-        for choice in variable.choices
-        if variable.index(choice) != variable.default
-    ]
-    if not altered:
-        return None
-    exact, _ = exact_or_reason(Objectives(objectives.accuracy, without(objectives.cost, altered)), config)
-    return None if exact is None else exact.front
 
 
 def undominated(cost: Metric, subnets: Sequence[SubNet], accuracy: npt.ArrayLike) -> list[SubNet]:

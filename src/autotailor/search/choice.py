@@ -15,8 +15,9 @@ from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Space
 from autotailor.prediction.measured import Measured
+from autotailor.search.alternatives import without_alternatives
 from autotailor.search.budgets import budget_limits, budget_shares, forecasts, predicted_limit
-from autotailor.search.candidates import Asked, safe_candidates, surest, trivial, without_alternatives
+from autotailor.search.candidates import Asked, safe_candidates, surest, trivial
 from autotailor.search.config import SearchConfig, SearchError
 from autotailor.search.cost import BUDGET_SHARE, UPPER_SHARE, Cost, costs
 from autotailor.search.front import Front, Objectives

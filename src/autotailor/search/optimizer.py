@@ -10,9 +10,9 @@ import numpy as np
 from pymoo.indicators.hv import HV
 
 from autotailor.artifacts import write_json
-from autotailor.ir.space.metric import Metric, Term
-from autotailor.ir.space.subnet import largest, stack
+from autotailor.ir.space.subnet import largest
 from autotailor.ir.space.variable import Modification
+from autotailor.search.alternatives import BEYOND
 from autotailor.search.config import SearchConfig, SearchError
 from autotailor.search.cost import LATENCY
 from autotailor.search.elimination import ExactFront, exact_or_reason
@@ -50,10 +50,6 @@ class Yardstick:
         """Plain data for JSON; the key of the slack says its unit, for instance ``slack_ms``."""
         values = {**asdict(self), f"slack_{self.suffix}": self.slack}
         return {key: value for key, value in values.items() if key not in ("slack", "suffix")}
-
-
-BEYOND = 1e6
-"""Cost of what is left out, as a multiple of the largest SubNet's: beyond every budget."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,27 +176,3 @@ def hypervolume_ratio(front: Front, best: Front) -> float:
     indicator = HV(ref_point=np.array([1.1, 1.1]))
     of_front, of_best = (float(indicator((side - low) / span)) for side in sides)
     return of_front / of_best
-
-
-def never_faster(cost: Metric) -> dict[Modification, float]:
-    """Alternatives that cost no less than the operators that they stand in for, each alone in the unmodified network.
-
-    Returns:
-        Modification to its cost, in the metric's unit.
-    """
-    base = largest(cost.space)
-    named = [Modification(v.name, c) for v in cost.space if not v.is_ordered for c in v.choices]
-    costs = dict(zip(named, cost.predict(stack([base, *map(base.transform, named)]))[1:].tolist(), strict=True))
-    whole = cost.predict(base.to_array())[0]
-    return {each: value for each, value in costs.items() if value >= whole and base.transform(each) != base}
-
-
-def without(cost: Metric, left_out: Collection[Modification]) -> Metric:
-    """The metric under which no budget can be met with some modifications."""
-    beyond = BEYOND * float(cost.predict(largest(cost.space).to_array())[0])
-    terms = []
-    for name in dict.fromkeys(each.variable for each in left_out):
-        variable = cost.space[name]
-        table = [beyond if Modification(name, choice) in left_out else 0.0 for choice in variable.choices]
-        terms.append(Term((name,), np.array(table), variable.gate, f"{name}: never faster"))
-    return replace(cost, terms=(*cost.terms, *terms))

@@ -29,7 +29,8 @@ from autotailor.search import (
     exact_front,
     search,
 )
-from autotailor.search.candidates import NARROWED, trivial, without_alternatives
+from autotailor.search.alternatives import without_alternatives
+from autotailor.search.candidates import NARROWED, trivial
 from autotailor.search.choice import columns, read_candidates
 from autotailor.search.cost import LATENCY
 from autotailor.statistics import accuracy_drop

@@ -21,13 +21,12 @@ from autotailor.ir.alternatives.copies import Copy, copy_junctions, part_of
 from autotailor.ir.alternatives.merging import unfit
 from autotailor.ir.blocks.block import Block
 from autotailor.ir.blocks.recognition import find_blocks
-from autotailor.ir.dimensions.dimension import Atom, Indices
+from autotailor.ir.dimensions.dimension import EXPAND_RATIO, Atom, Indices
 from autotailor.ir.feature import Shape
 from autotailor.ir.graph import Graph, Node, Weights, reading_axis
 from autotailor.ir.junctions import MERGED, OWNER, SOURCES, branch, kind_of, selected
 from autotailor.ir.operators.rule import rules
 from autotailor.ir.propagation import Propagation, propagate
-from autotailor.ir.space.variable import EXPAND_RATIO
 
 
 @dataclass(frozen=True, eq=False)

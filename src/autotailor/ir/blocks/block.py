@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from autotailor.ir.blocks.region import Item, Region, Row, flat_nodes
-from autotailor.ir.dimensions.dimension import Atom, Dimension, Kernel
+from autotailor.ir.dimensions.dimension import EXPAND_RATIO, KERNEL_SIZE, Atom, Dimension, Kernel
 from autotailor.ir.errors import GraphError
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.rule import rules
 from autotailor.ir.propagation import Propagation
-from autotailor.ir.space.variable import EXPAND_RATIO, KERNEL_SIZE
 
 WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 

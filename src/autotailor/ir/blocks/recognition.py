@@ -14,10 +14,9 @@ from dataclasses import replace
 from autotailor.ir.blocks.block import Block, BlockTemplate, Handle, Outline, View, templates
 from autotailor.ir.blocks.kinds import BRANCH, PLAIN
 from autotailor.ir.blocks.region import Region, Row, flat_nodes, item_nodes, item_output, parse_trunk, rows
-from autotailor.ir.dimensions.dimension import Atom, Constant
+from autotailor.ir.dimensions.dimension import WIDTH, Atom, Constant
 from autotailor.ir.graph import SINK, Graph, Node
 from autotailor.ir.propagation import MAP, Propagation
-from autotailor.ir.space.variable import WIDTH
 
 ROW = 2
 """Axes of the row of numbers that a classifier returns for each image."""

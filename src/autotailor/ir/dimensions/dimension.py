@@ -22,6 +22,8 @@ import numpy.typing as npt
 
 RESOLUTION = "resolution"
 """The name of the atom, and of the variable of the space, that is the side of the image."""
+EXPAND_RATIO, KERNEL_SIZE, HEADS, V_SCALE, WIDTH = "expand_ratio", "kernel_size", "heads", "v_scale", "width"
+"""Kinds of the variables that set sizes."""
 
 Indices = npt.NDArray[np.int64]
 Sizes = Callable[["Atom"], int]

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from autotailor.ir.blocks.block import Block
-from autotailor.ir.dimensions.dimension import RESOLUTION
+from autotailor.ir.dimensions.dimension import RESOLUTION, WIDTH
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.proposal.request import ALL, SpaceRequest
 from autotailor.ir.proposal.variables import DEPTH, HEAD, STEM, with_space
-from autotailor.ir.space.variable import WIDTH, Choice, Space
+from autotailor.ir.space.variable import Choice, Space
 
 Choices = tuple[Choice, ...]
 Section = dict[str, Any]

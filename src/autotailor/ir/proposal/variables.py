@@ -9,7 +9,7 @@ from autotailor.ir.alternatives.alternative import of_maps
 from autotailor.ir.blocks.block import Block, Handle, View
 from autotailor.ir.blocks.recognition import loose_nodes
 from autotailor.ir.blocks.stage import Stage
-from autotailor.ir.dimensions.dimension import RESOLUTION, Atom, Dimension, parts_of
+from autotailor.ir.dimensions.dimension import RESOLUTION, WIDTH, Atom, Dimension, parts_of
 from autotailor.ir.elastic_graph import ElasticGraph, merging_gates
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.graph import Node
@@ -30,7 +30,7 @@ from autotailor.ir.proposal.request import ALL, SpaceRequest, choices_of
 from autotailor.ir.space.architecture import Architecture, AtomRule, Fixed, Listed, Scaled
 from autotailor.ir.space.gate import Gate, both
 from autotailor.ir.space.joint_sizes import joint_sizes
-from autotailor.ir.space.variable import WIDTH, Choice, Number, Space, Variable
+from autotailor.ir.space.variable import Choice, Number, Space, Variable
 
 STEM, HEAD = "stem", "head"
 DEPTH = "depth"

@@ -15,8 +15,6 @@ from functools import cached_property
 from autotailor.ir.errors import SpaceError
 from autotailor.ir.space.gate import Gate
 
-EXPAND_RATIO, KERNEL_SIZE, HEADS, V_SCALE, WIDTH = "expand_ratio", "kernel_size", "heads", "v_scale", "width"
-"""Kinds of variables."""
 Number = int | float
 Choice = Number | str
 

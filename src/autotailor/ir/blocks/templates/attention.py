@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from autotailor.ir.blocks.block import BlockTemplate, Handle, Outline, View, register_template
 from autotailor.ir.blocks.region import Region, Row
-from autotailor.ir.dimensions.dimension import Atom, Dimension
+from autotailor.ir.dimensions.dimension import HEADS, V_SCALE, Atom, Dimension
 from autotailor.ir.graph import Node
-from autotailor.ir.space.variable import HEADS, V_SCALE
 
 PRODUCTS = ("MatMul", "Einsum")
 
