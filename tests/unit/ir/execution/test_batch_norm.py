@@ -46,6 +46,28 @@ def test_statistics_of_the_inputs_keep_the_identity_and_make_it_that_of_training
     assert not torch.allclose(run(put_back, training=True), run(graph), rtol=1e-2, atol=1e-2)
 
 
+def test_channels_that_say_next_to_nothing_keep_their_small_weights_beside_their_bias(graph: Graph) -> None:
+    """Weights of 1e-7 beside a bias of 1 would be weights of 1 beside a bias of a million, which float32 cannot add."""
+    k, b = (graph.weights[name].copy() for name in graph.nodes[0].inputs[1:])
+    k[2] *= 1e-7
+    b[2] = 1.0
+    dead = graph.with_weights(dict(zip(graph.nodes[0].inputs[1:], (k, b), strict=True)))
+    put_back = reinsert(dead, {"a"})
+    (node,) = placeholders(put_back)
+    with torch.no_grad():
+        exact = torch.nn.functional.conv2d(IMAGES.double(), torch.from_numpy(k).double(), torch.from_numpy(b).double())
+    variance, mean = torch.var_mean(exact, (0, 2, 3), correction=0)
+    adopted = adopt(put_back, {node.name: (mean.numpy(), variance.numpy())}, every=True)
+    torch.testing.assert_close(run(adopted), run(dead), rtol=1e-4, atol=1e-4)
+    weight, bias = (adopted.weights[name] for name in graph.nodes[0].inputs[1:])
+    np.testing.assert_allclose(np.square(weight).reshape(4, -1).sum(axis=1), 1.0, rtol=1e-5)
+    assert not bias.any()
+    convolved = torch.nn.functional.conv2d(IMAGES, torch.from_numpy(weight), torch.from_numpy(bias)).double()
+    said, expected = (each - each.mean((0, 2, 3), keepdim=True) for each in (convolved, exact))
+    scale = torch.from_numpy(np.sqrt(np.square(k.astype(np.float64)).reshape(4, -1).sum(axis=1)))[:, None, None]
+    torch.testing.assert_close(said * scale, expected, rtol=1e-4, atol=1e-12)
+
+
 def test_convolutions_with_a_bias_and_without_a_normalisation_could_have_been_folded() -> None:
     graph = graph_of(
         "a = Conv (x, k, b)  n = BatchNormalization (a, g, h, m, v)  d = Conv (n, l, c)  e = Conv (d, o)"
