@@ -79,7 +79,8 @@ def test_every_command_reads_paths_so() -> None:
     paths = [where for where, kind in found.items() if kind is given_path]
     assert {where[1] for where in paths} >= {"pool", "output", "store", "space", "folder", "directory", "conf"}
     assert Path not in found.values()
-    assert {where[1] for where, kind in found.items() if kind is given_text} == {"subnet", "address"}
+    texts = {where[1] for where, kind in found.items() if kind is given_text}
+    assert texts == {"subnet", "address", "expected", "worst"}
     assert found["autotailor export", "subnet"] is found["autotailor predict", "subnet"] is given_text
 
 
