@@ -112,6 +112,13 @@ class Stage:
 UNLABELLED = When("labelled", (), "compiled.pt")
 """The original network, where its answers stand for labels that the pictures lack, or beside them."""
 TABLE = When("measured", "lut.csv")
+JUDGED: Mapping[str, Files] = {
+    "supernet": "supernet.pt",
+    "original": UNLABELLED,
+    "sensitivity": "sensitivity.csv",
+    "baseline": "sensitivity.json",
+}
+"""What a rule reads that predicts the accuracy of SubNets and evaluates some."""
 TRAINED = ("pretrain", "compile", "moments", "distil", "finetune")
 
 STAGES = {
@@ -191,10 +198,7 @@ STAGES = {
             "validate_accuracy",
             "the predicted accuracy of other SubNets against that on the test set",
             {
-                "supernet": "supernet.pt",
-                "original": UNLABELLED,
-                "sensitivity": "sensitivity.csv",
-                "baseline": "sensitivity.json",
+                **JUDGED,
                 "evaluations": "evaluations.csv",
             },
             {"validation": Shown("accuracy_validation.csv", "score")},
@@ -248,10 +252,7 @@ STAGES = {
             {
                 "lut": TABLE,
                 "validation": When("measured", "validation.csv"),
-                "supernet": "supernet.pt",
-                "original": UNLABELLED,
-                "sensitivity": "sensitivity.csv",
-                "baseline": "sensitivity.json",
+                **JUDGED,
             },
             {"limits": "screen.json"},
             ("early", "search", "runtime", "training_data", "sensitivity", "calibration", "threads"),
@@ -265,10 +266,7 @@ STAGES = {
             {
                 "lut": TABLE,
                 "validation": When("measured", "validation.csv"),
-                "supernet": "supernet.pt",
-                "original": UNLABELLED,
-                "sensitivity": "sensitivity.csv",
-                "baseline": "sensitivity.json",
+                **JUDGED,
                 "evaluations": "evaluations.csv",
                 "early": When("early", "screen.json"),
             },

@@ -48,10 +48,14 @@ def run(options: argparse.Namespace) -> None:
     """Predicts SubNets and prints the answer.
 
     Raises:
-        AutoTailorError: the run is not finished or not of one piece, a SubNet is not one of its space, or no exits keep
-            the budgets.
+        AutoTailorError: the run is not finished or not of one piece, a SubNet is not one of its space, no exits keep
+            the budgets, or budgets and SubNets are asked for together.
     """
     if options.expected or options.worst:
+        if options.subnet:
+            from autotailor.runs import RunError
+
+            raise RunError("--expected and --worst choose among the exports: leave --subnet out, or ask twice")
         _run_exits(options)
         return
     with answer.only_the_answer(options):

@@ -30,6 +30,7 @@ from autotailor.ir.execution.head import SIGMOID, SOFTMAX, find_head
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
+from autotailor.serving.files.exits import ANSWERS
 
 SHOWN, SIDE = 4, 64
 """Pictures of each exit that the report shows, and their side in pixels."""
@@ -144,7 +145,7 @@ def make(
         own = choices_of(budgets, name)
         told = {"confidence": config.confidence, "unit": unit, "classes": list(data.classes)}
         write_description(place, told | said | {"budgets": own})
-        np.savez_compressed(place / "answers.npz", **_arrays(each), **_groups(data))
+        np.savez_compressed(place / ANSWERS, **_arrays(each), **_groups(data))
         networks[name] = said
     return {
         "unit": unit,

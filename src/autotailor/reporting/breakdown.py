@@ -36,14 +36,14 @@ def sums(table: pd.DataFrame, column: str) -> pd.DataFrame:
         One row for each SubNet, one column for each group, in ms; 0 where a SubNet has no such operator.
     """
     groups = table[column].fillna("").replace("", OUTSIDE) if column == "stage" else table[column]
-    sums_ = table.assign(group=groups).pivot_table(
+    totals = table.assign(group=groups).pivot_table(
         index="name", columns="group", values="latency_ms", aggfunc="sum", fill_value=0.0
     )
-    sums_ = sums_.loc[list(dict.fromkeys(table["name"])), list(dict.fromkeys(groups))]
+    totals = totals.loc[list(dict.fromkeys(table["name"])), list(dict.fromkeys(groups))]
     if column == "stage":
-        return sums_
-    of_base: dict[Hashable, float] = dict(zip(sums_.columns, sums_.loc[[base(table)]].to_numpy()[0], strict=True))
-    return sums_[sorted(sums_.columns, key=lambda group: -of_base[group])]
+        return totals
+    of_base: dict[Hashable, float] = dict(zip(totals.columns, totals.loc[[base(table)]].to_numpy()[0], strict=True))
+    return totals[sorted(totals.columns, key=lambda group: -of_base[group])]
 
 
 def places(table: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -57,15 +57,15 @@ def places(table: pd.DataFrame, name: str) -> pd.DataFrame:
         table[table["name"] == each].drop_duplicates("place").set_index("place") for each in (base(table), name)
     )
     order = [*before.index, *(place for place in after.index if place not in before.index)]
-    places_ = pd.DataFrame(index=pd.Index(order, name="place"))
+    rows = pd.DataFrame(index=pd.Index(order, name="place"))
     for column in ("kind", "stage"):
         if column in table.columns:
-            places_[column] = after[column].reindex(order).fillna(before[column].reindex(order)).fillna("")
+            rows[column] = after[column].reindex(order).fillna(before[column].reindex(order)).fillna("")
         else:
-            places_[column] = ""
-    places_["before"], places_["after"] = before["latency_ms"].reindex(order), after["latency_ms"].reindex(order)
-    most = places_[["before", "after"]].max(axis=1)
-    return places_.loc[most.sort_values(ascending=False, kind="stable").index]
+            rows[column] = ""
+    rows["before"], rows["after"] = before["latency_ms"].reindex(order), after["latency_ms"].reindex(order)
+    most = rows[["before", "after"]].max(axis=1)
+    return rows.loc[most.sort_values(ascending=False, kind="stable").index]
 
 
 def saved(tables: Tables, row: str) -> float:

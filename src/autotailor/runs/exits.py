@@ -14,6 +14,7 @@ from autotailor.exits.choice import Candidate, Chooser, choose, described, read_
 from autotailor.runs.folder import RunError, RunFolder
 from autotailor.runs.known_metric import Estimate
 from autotailor.search.budgets import EXPECTED, WORST
+from autotailor.serving.files.exits import ANSWERS
 
 FILE, FOLDER = "exits.json", "exits"
 ON_TEST = "exits.json: thresholds chosen on the validation set, mean over the test set"
@@ -133,7 +134,7 @@ class KnownExits:
         """The exports with what their exits answer, and the base picture of each picture by set."""
         found, groups = [], dict[str, Any]()
         for name, each in self.said["networks"].items():
-            path = self.folder.path / FOLDER / name / "answers.npz"
+            path = self.folder.path / FOLDER / name / ANSWERS
             if not path.is_file():
                 raise RunError(f"{path} is missing; run the rule exits again (--forcerun exits)")
             with np.load(path) as arrays:

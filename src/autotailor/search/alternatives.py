@@ -39,7 +39,7 @@ def without(cost: Metric, left_out: Collection[Modification]) -> Metric:
     for name in dict.fromkeys(each.variable for each in left_out):
         variable = cost.space[name]
         table = [beyond if Modification(name, choice) in left_out else 0.0 for choice in variable.choices]
-        terms.append(Term((name,), np.array(table), variable.gate, f"{name}: never faster"))
+        terms.append(Term((name,), np.array(table), variable.gate, f"{name}: left out"))
     return replace(cost, terms=(*cost.terms, *terms))
 
 

@@ -19,10 +19,9 @@ import numpy.typing as npt
 
 from autotailor.serving.errors import PoolError
 from autotailor.serving.files import Member
-from autotailor.serving.files.exits import LAST
+from autotailor.serving.files.exits import ANSWERS, LAST
 from autotailor.serving.replay import Replay
 
-ANSWERS = "answers.npz"
 SPREAD = 0.05
 """Standard deviation of the logarithm of a latency, from one picture to the next."""
 

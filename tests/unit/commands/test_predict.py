@@ -73,6 +73,13 @@ def test_a_folder_that_may_not_be_read_is_told(
     assert f"autotailor: {finished_run / 'lut.csv'}: cannot be used (Permission denied)" in capsys.readouterr().err
 
 
+def test_budgets_of_exits_choose_among_exports_and_not_among_named_subnets(
+    finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(finished_run), "--expected", "60%", "--subnet", "budget_02"]) == 1
+    assert "--expected and --worst choose among the exports: leave --subnet out" in capsys.readouterr().err
+
+
 def test_an_unknown_subnet_ends_with_an_error_and_prints_no_answer(
     finished_run: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

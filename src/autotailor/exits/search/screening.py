@@ -41,10 +41,9 @@ Price = Callable[[SubNet, WithExits], Costs]
 
 def along(front: Front, least: float, count: int = SUBNETS) -> list[SubNet]:
     """SubNets of a front from a cost to the largest SubNet, which is the last one."""
-    wanted = np.linspace(min(least, front.cost[-1]), front.cost[-1], count)
-    rows = np.unique(np.searchsorted(front.cost, wanted * (1 + ROUNDING), "right") - 1)
-    found = [SubNet.from_array(front.space, front.indices[row]) for row in rows[rows >= 0]]
-    return list(dict.fromkeys([*found, largest(front.space)]))
+    first = max(int(np.searchsorted(front.cost, least * (1 + ROUNDING), "right")) - 1, 0)
+    costlier = front.take(np.arange(first, len(front)))
+    return list(dict.fromkeys([*costlier.spread(count).subnets, largest(front.space)]))
 
 
 @dataclass(frozen=True, eq=False)

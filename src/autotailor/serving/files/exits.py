@@ -20,6 +20,8 @@ from autotailor.serving.files import words
 
 LAST = "last"
 """What a member's own answer is called among its exits."""
+ANSWERS = "answers.npz"
+"""What the rule ``exits`` knows of an export: what its exits answer to validation and test pictures."""
 KINDS, OUTPUTS = ("probability", "margin"), ("logits", "probabilities")
 MOST_EXITS = 16
 Thresholds = tuple[str, tuple[float | None, ...]]
