@@ -2,6 +2,7 @@
 
     python benchmarks/exits.py RESULTS... --csv FILE
     python benchmarks/exits.py RESULTS... --deadlines 3000 --load 1 --csv FILE
+    python benchmarks/exits.py RESULTS... --streams 500 --csv FILE
     python benchmarks/exits.py --agreement 100 --csv FILE
 
 RESULTS are folders ``results/MODEL/DEVICE`` of runs with ``space.exits``, after ``python -m autotailor run``. The test
@@ -23,6 +24,11 @@ accurate member takes, without thresholds, while ``--load`` processes compete fo
 that are in time (as the caller sees it), of those that had to wait for the first exit (``overtaken``: nothing else
 could be said by then, or hardly), which exits answered, how accurate they were, and how many numbers were not
 those of the exit that was named.
+
+With ``--streams`` the pool answers so many test pictures with the thresholds of each budget, in turn with the network
+without exits, and its latencies are compared with what the run's table predicts: in the mean of the pictures
+(``expected``), of those that go furthest (``worst``), and both as shares of the network's own latency. Of each exit the
+median counts, because a machine that other work disturbs a thousandth of the time has means that say nothing.
 
 With ``--agreement`` random heads stand behind the stages (of a network of one stage: behind some blocks) of so many
 random SubNets of four networks, and all exits are compared: of the ONNX file with all outputs, of the chain of segments
@@ -69,6 +75,9 @@ WIDER = np.sqrt(1 / SPLITS + 1)
 """Of a mean over random halves that overlap, as a factor of their standard deviation (Nadeau, Bengio 2003)."""
 ANYTIME = ("run", "share", "deadline_ms", "requests", "in_time", "overtaken", "by_exit_percent", "accuracy", "wrong")
 DEADLINES = (0.3, 0.6, 0.9)
+STREAMS = ("run", "subnet", "budget", "what", "predicted_ms", "measured_ms", "error", "error_of_share")
+BLOCK = 25
+"""Pictures of a stream, after which as many are answered without exits."""
 WARM, BATCH, TOLERANCE, SIDE = 30, 64, 1e-4, 32
 NETWORKS: dict[str, Callable[[], torch.nn.Module]] = {
     "resnet_digits": zoo.resnet_digits,
@@ -218,6 +227,44 @@ def deadlines(results: Path, name: str, count: int, load: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(ANYTIME)).round(4)
 
 
+def streams(results: Path, name: str, count: int) -> pd.DataFrame:
+    """One row for each SubNet, budget of its thresholds, and kind of latency."""
+    said, folder = read_json(results / "exits.json")["networks"], results / "exits" / "pool"
+    members = open_pool(folder).index.members
+    largest = max(members, key=lambda each: said[each.name]["whole"])
+    pictures = {each.name: test_pictures(results, each.shape[-1])[0] for each in members}
+    rows = []
+    with (
+        Service.of(folder, 60000.0, thresholds=None, pin=largest.name) as whole,
+        Service.of(folder, 60000.0) as early,
+    ):
+        for member in members:
+            costs = Costs(tuple(said[member.name]["segments"]), tuple(said[member.name]["heads"]))
+            for budget, thresholds in member.thresholds:
+                early.set({"pin": member.name, "thresholds": budget})
+                reach = costs.reach([each is not None for each in thresholds])
+                took, alone = list[tuple[int, float]](), list[float]()
+                for begin in range(-BLOCK, count, BLOCK):  # the first block warms up
+                    for service, of in ((whole, largest), (early, member)):
+                        own = pictures[of.name]
+                        for turn in range(begin, begin + BLOCK):
+                            reply = service.infer(Request(own[turn % len(own)]))
+                            if begin >= 0 and service is whole:
+                                alone.append(reply.latency_ms)
+                            elif begin >= 0:
+                                took.append((reply.exit, reply.latency_ms))
+                left, times = np.array([each for each, _ in took]), np.array([each for _, each in took])
+                medians = {number: float(np.median(times[left == number])) for number in set(left.tolist())}
+                measured = float(np.mean([medians[number] for number in left])), medians[left.max()]
+                scale = float(np.median(alone)) / said[largest.name]["whole"]
+                for what, now, before in zip(
+                    ("expected", "worst"), measured, (float(reach[left].mean()), float(reach[left.max()])), strict=True
+                ):
+                    errors = now / before - 1, now / before / scale - 1
+                    rows.append((name, member.name, budget, what, before, now, *errors))
+    return pd.DataFrame(rows, columns=list(STREAMS)).round(4)
+
+
 def agreement(count: int) -> pd.DataFrame:
     """One row for each network and kind of file."""
     rows = []
@@ -254,6 +301,9 @@ def main() -> None:
     parser.add_argument("--exits", nargs="*", default=[], help="names of exits that are looked at; all by default")
     parser.add_argument("--deadlines", type=int, default=0, metavar="N", help="requests at each deadline")
     parser.add_argument("--load", type=int, default=1, help="processes that compete with --deadlines")
+    parser.add_argument(
+        "--streams", type=int, default=0, metavar="N", help="pictures with the thresholds of each budget"
+    )
     parser.add_argument("--agreement", type=int, default=0, metavar="N", help="random SubNets of each network")
     asked = parser.parse_args()
     asked.csv = asked.csv and asked.csv.resolve()
@@ -266,14 +316,20 @@ def main() -> None:
         return
     if not asked.results:
         parser.error("name folders results/MODEL/DEVICE, or --agreement N")
+    runs = [each.resolve() for each in asked.results]
+    if asked.streams:
+        told = pd.concat([streams(each, each.parent.name, asked.streams) for each in runs])
+        Console(width=140).print(plain_table(told, "Latencies of streams, measured beside what the table predicts"))
+        if asked.csv:
+            told.to_csv(asked.csv, index=False)
+        return
     if asked.deadlines:
-        runs = [each.resolve() for each in asked.results]
         told = pd.concat([deadlines(each, each.parent.name, asked.deadlines, asked.load) for each in runs])
         Console(width=140).print(plain_table(told, "Answers at deadlines, as shares of the whole latency"))
         if asked.csv:
             told.to_csv(asked.csv, index=False)
         return
-    found = pd.concat([table(each.resolve(), each.resolve().parent.name, asked.exits) for each in asked.results])
+    found = pd.concat([table(each, each.parent.name, asked.exits) for each in runs])
     Console(width=140).print(plain_table(found, "Exits, MSDNet's thresholds, and no exits; gain is that of exits"))
     if asked.csv:
         found.to_csv(asked.csv, index=False)

@@ -1,7 +1,9 @@
 """Takes a case through ``autotailor run`` to its exports, and compares them with networks of uniform width.
 
-For each budget, beside the exported SubNet, a network with all widths of the given one times one factor. It is as fast
-as the SubNet where all are timed in one interleaved session, or has as many MACs where MACs are the budget:
+For each budget, beside the exported SubNet, networks with all widths of the given one times one factor. One is as fast
+as the SubNet where all are timed in one interleaved session, or has as many MACs where MACs are the budget (the next
+wider one, so that it is never cheaper); another, ``in the budget``, is the widest that keeps the budget, which is what
+a user would take who has one width to choose:
 
 - ``uniform, sliced`` has the given network's most important channels, and is tuned as the SubNet is polished: the given
   network teaches, the range test finds the rate, and it sees as many images.
@@ -51,6 +53,7 @@ ROOT = Path(__file__).parents[2]
 BUDGETS = {"budget_01": "60%", "budget_02": "50%"}
 WIDTHS = tuple(step / 16 for step in range(3, 16))
 SUBNET, ORIGINAL, SLICED, SCRATCH = "SubNet", "original", "uniform, sliced", "uniform, from scratch"
+KEPT = ", in the budget"
 BRIEF = ("validate.subnets=3", "sensitivity.validate_subnets=3")
 """What a run says of its own predictions, and nothing here reads, is kept short."""
 Row = dict[str, Any]
@@ -178,16 +181,21 @@ class Comparison:
         for name, budget in BUDGETS.items():
             own = self._shares(self._run.results / "exports" / name / "model.onnx")
             own_images = self._polished if self._chosen[name].graph is not None else 0
-            width, whole = matched[name], costs[ORIGINAL]
+            whole = costs[ORIGINAL]
+            limit = float(budget.rstrip("%")) / 100 * whole
+            kept = max((width for width, cost in widths.items() if cost <= limit), default=min(widths))
             if (budget, SUBNET) not in known:
                 pairs = {"lost": (original, own)}
                 yield self._row(budget, SUBNET, own, float("nan"), costs[name] / whole, own_images, pairs)
-            for network in (SLICED, SCRATCH):
-                if (budget, network) not in known:
+            for network, label, width in (
+                *((network, network, matched[name]) for network in (SLICED, SCRATCH)),
+                *((network, network + KEPT, kept) for network in (SLICED, SCRATCH)),
+            ):
+                if (budget, label) not in known:
                     asked = (network, width, own_images)
-                    found, seen = made[asked] = made.get(asked) or self._uniform(*asked)
-                    pairs = {"lost": (original, found), "gain": (own, found)}
-                    yield self._row(budget, network, found, width, widths[width] / whole, seen, pairs)
+                    right, seen = made[asked] = made.get(asked) or self._uniform(*asked)
+                    pairs = {"lost": (original, right), "gain": (own, right)}
+                    yield self._row(budget, label, right, width, widths[width] / whole, seen, pairs)
 
     def _uniform(self, network: str, width: float, images: int) -> tuple[FloatArray, int]:
         """Shares of a network of uniform width on the test set, and the images that it has seen."""

@@ -66,7 +66,8 @@ class Stage:
         writes: its outputs likewise.
         sections: of the configuration, as ``workflow/rules/sections.smk`` names them; another value runs it again.
         of: what it runs once for: ``model``, ``device`` (each model on each device) or ``fleet``.
-        only: the condition under which a device has it: ``measured``, ``ncnn``; empty: always.
+        only: the condition under which it is there: the device is ``measured`` or runs ``ncnn``, or the run is a
+            ``fleet`` of several pairs; empty: always.
         threads: what it computes with, a key of ``THREADS`` in ``workflow/rules/described.smk``; empty: one thread.
         accelerator: keys of the section that names its accelerator; None: it computes on the processor.
         measures: whether it needs a device for itself.
@@ -105,7 +106,7 @@ class Stage:
 
     @property
     def is_kind(self) -> bool:
-        """Whether its outputs depend on the exports or on the device, which Snakemake knows before its wildcards."""
+        """Whether it has files of each export, whose names Snakemake must know before it knows the wildcards."""
         return any("{export}" in file for file in (*self.inputs, *self.outputs))
 
 
@@ -490,6 +491,18 @@ STAGES = {
 }
 WRITER = {file: stage for stage in STAGES.values() for file in stage.outputs}
 """The stage that writes each file."""
+
+
+def register(stage: Stage) -> None:
+    """Adds a stage behind the stages that it reads from.
+
+    Raises:
+        ValueError: another stage has its name, or writes one of its files.
+    """
+    if stage.name in STAGES or stage.outputs & WRITER.keys():
+        raise ValueError(f"stage {stage.name!r}: a stage has this name or writes one of its files; choose other names")
+    STAGES[stage.name] = stage
+    WRITER.update(dict.fromkeys(stage.outputs, stage))
 
 
 def before(name: str) -> tuple[str, ...]:

@@ -268,7 +268,7 @@ def test_a_stage_is_a_rule_with_what_it_reads_and_depends_on(tmp_path: Path, mon
     checkout = checkouts.make(tmp_path)
     path = checkout / "src" / "autotailor" / "stages.py"
     text, entry = path.read_text(encoding="utf-8"), example("stage.md").partition("\n\n")[2]
-    path.write_text(text.replace("WRITER = {", f"{entry}WRITER = {{"), encoding="utf-8")
+    path.write_text(f"{text}\n\n{entry}", encoding="utf-8")
     (checkout / "workflow" / "scripts" / "spread.py").write_text("from stage import stage\n", encoding="utf-8")
     command = "snakemake -n results/resnet_digits/host/spread.csv"
     done = checkouts.shell(command, checkout)

@@ -11,7 +11,7 @@ elimination. Drawing a front and evaluating it is Thompson sampling (Baptista an
 
 The drops of single modifications are the prior mean, and evaluations as well. They have no part in the evidence,
 because they would confirm the mean that is made of them, and every variance would come out too small. The prior mean of
-what log-odds are beside a score is 0, because single drops of it are mostly noise of right answers.
+the second part is 0, because its drops by single modifications are mostly noise of right answers.
 
 Of a SubNet that only guesses, an upper bound of the log-odds is known. It counts as an observation where the model
 believes that the SubNet is above, and else as none: it is left out first, and comes back where the fit contradicts it.

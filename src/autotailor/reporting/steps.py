@@ -262,10 +262,17 @@ class _Export:
             if self.subnet not in set(heat["subnet"]):
                 yield Step(title, "The SubNet did not take part in this round.", facts)
                 continue
-            first = heat["accuracy_validation"].max() == heat.set_index("subnet")["accuracy_validation"][self.subnet]
-            alone = "It was the only SubNet of this budget in this round."
-            said = alone if len(heat) == 1 else f"{'No' if first else 'Another'} SubNet of this budget came out better."
-            yield Step(title, said, (*facts, *self._trained(row)))
+            yield Step(title, self._outcome(heat), (*facts, *self._trained(row)))
+
+    def _outcome(self, heat: pd.DataFrame) -> str:
+        """How the SubNet came out of a round beside the others, by what the race judged them by (``polish.judge``)."""
+        if len(heat) == 1:
+            return "It was the only SubNet of this budget in this round."
+        ends = heat.set_index("subnet")
+        is_taught = bool(ends["divergence"].notna().all())
+        merit = -ends["divergence"] if is_taught else ends["accuracy_validation"]
+        better = "came nearer to the teacher's answers" if is_taught else "came out better"
+        return f"{'No' if merit[self.subnet] == merit.max() else 'Another'} SubNet of this budget {better}."
 
     def _trained(self, row: str) -> tuple[Fact, ...]:
         score = self.tables.score.mean

@@ -1,4 +1,4 @@
-"""Chooses the SubNet of each budget: the candidate with the highest accuracy, by all that is known after measuring."""
+"""Chooses a SubNet for each budget by its accuracy with shared weights; measuring and polishing may choose another."""
 
 from __future__ import annotations
 
@@ -191,21 +191,26 @@ def read_candidates(path: Path, space: Space) -> Candidates:
 
     try:
         table = pd.read_csv(path, dtype={"budget": str, "subnet": str}, float_precision="round_trip")
-        assignments = dict(zip(table["subnet"], table["assignment"].astype(str), strict=True))
-        (kind,) = (kind for kind in costs().values() if kind.budget in table)
-        cost = dict(zip(table["subnet"], table[kind.column].astype(float), strict=True))
-        rising = sorted(assignments, key=cost.__getitem__)
-        subnets = {id_: SubNet.from_assignment(space, json.loads(assignments[id_])) for id_ in rising}
-        if "met" in table:
-            table["chosen"] |= table["met"].astype(bool)
-        within = _within(table, kind)
-        limits = dict(zip(table["budget"], table[kind.budget].astype(float), strict=True))
-        named = set(table.loc[table["chosen"].astype(bool), ["budget", "subnet"]].itertuples(index=False, name=None))
-        kept = keeping(table)
-        values = zip(*(table[name].astype(float) for name in ACCURACIES), strict=True)
-        accuracies = {id_: Measured(*values) for id_, values in zip(table["subnet"], values, strict=True)}
+        return _candidates_of(table, space)
     except (OSError, ValueError, KeyError, AttributeError, AutoTailorError) as error:
         raise SearchError(f"{path} is no table of candidates of this space ({error}); run the rule search") from error
+
+
+def _candidates_of(table: pd.DataFrame, space: Space) -> Candidates:
+    """What a table of candidates says; of ``confirmed.csv``, what was measured to meet a budget may be chosen, too."""
+    (kind,) = (kind for kind in costs().values() if kind.budget in table)
+    assignments = dict(zip(table["subnet"], table["assignment"].astype(str), strict=True))
+    cost = dict(zip(table["subnet"], table[kind.column].astype(float), strict=True))
+    rising = sorted(assignments, key=cost.__getitem__)
+    subnets = {id_: SubNet.from_assignment(space, json.loads(assignments[id_])) for id_ in rising}
+    may_stay = table["chosen"].astype(bool)
+    if "met" in table:
+        may_stay |= table["met"].astype(bool)
+    named = set(table.loc[may_stay, ["budget", "subnet"]].itertuples(index=False, name=None))
+    limits = dict(zip(table["budget"], table[kind.budget].astype(float), strict=True))
+    values = zip(*(table[name].astype(float) for name in ACCURACIES), strict=True)
+    accuracies = {id_: Measured(*values) for id_, values in zip(table["subnet"], values, strict=True)}
+    within, kept = _within(table, kind), keeping(table)
     contests = {
         name: [s for id_, s in subnets.items() if (id_ in within[name] and id_ in kept[name]) or (name, id_) in named]
         for name in limits

@@ -1,9 +1,8 @@
 """The metrics of SubNets that budgets, questions, tables and the report know, each once.
 
-Accuracy (``prediction``) and what a search minimises, latency as a rule (``search/cost.py``), are none of them.
-
-A metric is one ``MetricSpec``. What is registered here is what budgets can limit, what a search without a device can
-minimise, and a column of ``summary.csv`` and of the report.
+A metric is one ``MetricSpec``. What is registered here is what budgets can limit, a column of ``summary.csv`` and of
+the report, and, where the graph alone says it, what a search without a device minimises in place of latency
+(``search/cost.py``). Accuracy (``prediction``) and latency are measured as well as predicted, and are none of them.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class MetricSpec:
 
     def of(self, sources: Sources) -> Predicted | None:
         """The metric of a SuperNet; None where it cannot be predicted."""
-        if self.on_device and (sources.fusion is None or sources.columns is None):
+        if (self.on_device or self.needs) and (sources.fusion is None or sources.columns is None):
             return None
         ids = {operator.id for operator in sources.net.operators(fusion=sources.rules)} if self.needs else set()
         return None if any(not ids <= set(sources.column(name)) for name in self.needs) else self.make(sources)
@@ -111,14 +110,24 @@ METRICS: dict[str, MetricSpec] = {}
 
 
 def register(spec: MetricSpec) -> MetricSpec:
-    """Adds a metric."""
+    """Adds a metric.
+
+    Raises:
+        ValueError: another metric has its name.
+    """
+    if spec.name in METRICS:
+        raise ValueError(f"metric {spec.name!r} is registered twice; choose another name")
     METRICS[spec.name] = spec
     return spec
 
 
 register(
     MetricSpec(
-        *("energy", "energy", "mJ", "energy_mj_predicted", _energy),
+        "energy",
+        "energy",
+        "mJ",
+        "energy_mj_predicted",
+        _energy,
         source="lut.csv: power above idle of each kind of operator times its latency, summed",
         on_device=True,
         needs=("energy_mj",),
@@ -127,7 +136,11 @@ register(
 )
 PEAK_MEMORY = register(
     MetricSpec(
-        *("peak_memory", "peak memory", "MiB", "memory_mb_predicted", _peak_memory),
+        "peak_memory",
+        "peak memory",
+        "MiB",
+        "memory_mb_predicted",
+        _peak_memory,
         source="lut.csv and the graph: resident weights, plus the largest sum of live activations and scratch memory",
         on_device=True,
         short="memory",

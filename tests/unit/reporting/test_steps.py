@@ -52,6 +52,22 @@ def test_weights_that_the_teachers_answers_judged_show_their_distance(inputs: Re
     assert found["distance after"] == 0.4
 
 
+@pytest.mark.parametrize(("distances", "said"), [((0.4, 0.3), "No SubNet"), ((0.3, 0.4), "Another SubNet")])
+def test_a_round_is_told_by_what_judged_it(inputs: ReportInputs, distances: tuple[float, float], said: str) -> None:
+    assert inputs.polish is not None
+    table = pd.read_csv(inputs.polish, dtype={"subnet": str})
+    rival = table["subnet"].iloc[1]
+    table = table[table["round"] == 1]
+    first = next(step for step in steps(Tables(inputs), "budget_02") if step.title == "Race")
+    assert first.said == "No SubNet of this budget came out better."  # by accuracy
+
+    table.loc[table["subnet"] == rival, "divergence"] = distances[1]
+    table.loc[table["subnet"] != rival, "divergence"] = distances[0]
+    table.to_csv(inputs.polish, index=False)
+    (race,) = (step for step in steps(Tables(inputs), "budget_02") if step.title == "Race")
+    assert race.said == f"{said} of this budget came nearer to the teacher's answers."
+
+
 def test_every_number_names_its_file_row_and_column(inputs: ReportInputs) -> None:
     facts = [fact.to_dict(Tables(inputs)) for step in of(inputs, "budget_02").values() for fact in step.facts]
     posterior = next(fact for fact in facts if fact["name"] == "accuracy, luck taken out")

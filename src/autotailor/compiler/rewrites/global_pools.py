@@ -8,9 +8,13 @@ images of 224 pixels. Such a window does not fit a smaller map. Global pooling g
 The divisor is the number of pixels, or the number of pixels and pads where ``count_include_pad`` is set. MaxPool and
 LpPool need no factor, because they ignore pads. Strides do not matter where there is only one window.
 
-A maximum over all pixels (``x.amax((2, 3))``) is global pooling as well; ncnn's converter reads it in no other form:
+A mean or a maximum over all pixels (``x.mean((2, 3))``) is global pooling as well, and a network has one form
+whichever exporter wrote it:
 
-    ReduceMax(x, axes=[2, 3], keepdims=0) = Flatten(GlobalMaxPool(x))
+    ReduceMean(x, axes=[2, 3], keepdims=0) = Flatten(GlobalAveragePool(x))
+
+ncnn's converter reads a maximum in no other form. Of a mean it keeps a map of one pixel, on which a 1x1 convolution
+takes up to twice the time of the inner product that it writes behind global pooling (squeeze and excitation).
 """
 
 import math
@@ -22,6 +26,7 @@ from autotailor.ir.feature import freeze_attributes
 from autotailor.ir.graph import Graph, Node
 from autotailor.ir.operators.windows.window import WindowAttributes, window_attributes
 
+_REDUCED = {"ReduceMax": "GlobalMaxPool", "ReduceMean": "GlobalAveragePool"}
 _GLOBAL = {"AveragePool": "GlobalAveragePool", "MaxPool": "GlobalMaxPool", "LpPool": "GlobalLpPool"}
 
 
@@ -30,8 +35,8 @@ def with_global_pools(graph: Graph) -> Graph:
     nodes: list[Node] = []
     weights, shapes = dict(graph.weights), dict(graph.shapes)
     for node in graph.nodes:
-        if _is_maximum(graph, node):
-            nodes += _maximum(graph, node, shapes)
+        if _is_reduced(graph, node):
+            nodes += _pooled(graph, node, shapes)
             continue
         if not _is_global(graph, node):
             nodes.append(node)
@@ -46,22 +51,22 @@ def with_global_pools(graph: Graph) -> Graph:
     return replace(graph, nodes=tuple(nodes), weights=weights, shapes=shapes)
 
 
-def _is_maximum(graph: Graph, node: Node) -> bool:
-    """Whether a node takes the maximum over all pixels of a map."""
-    if node.kind != "ReduceMax" or any(node.inputs[1:]) or node.inputs[0] not in graph.shapes:
+def _is_reduced(graph: Graph, node: Node) -> bool:
+    """Whether a node takes the maximum or the mean over all pixels of a map."""
+    if node.kind not in _REDUCED or any(node.inputs[1:]) or node.inputs[0] not in graph.shapes:
         return False
     rank = len(graph.shapes[node.inputs[0]])
     return rank == 4 and sorted(axis % rank for axis in node.get("axes") or ()) == [2, 3]
 
 
-def _maximum(graph: Graph, node: Node, shapes: dict[str, tuple[int, ...]]) -> list[Node]:
-    """Global pooling in the place of a maximum over all pixels; the shape of a new map is added to the shapes."""
+def _pooled(graph: Graph, node: Node, shapes: dict[str, tuple[int, ...]]) -> list[Node]:
+    """Global pooling in the place of a reduction over all pixels; the shape of a new map is added to the shapes."""
     if node.get("keepdims", 1):
-        return [Node(node.name, "GlobalMaxPool", node.inputs[:1], node.outputs)]
+        return [Node(node.name, _REDUCED[node.kind], node.inputs[:1], node.outputs)]
     pooled = f"{node.outputs[0]}:map"
     shapes[pooled] = (*graph.shapes[node.inputs[0]][:2], 1, 1)
     flat = Node(node.name, "Flatten", (pooled,), node.outputs, freeze_attributes({"axis": 1}))
-    return [Node(f"{node.name}:map", "GlobalMaxPool", node.inputs[:1], (pooled,)), flat]
+    return [Node(f"{node.name}:map", _REDUCED[node.kind], node.inputs[:1], (pooled,)), flat]
 
 
 def _is_global(graph: Graph, node: Node) -> bool:

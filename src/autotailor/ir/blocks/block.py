@@ -4,10 +4,10 @@ A template looks at the weighted operators of a path and leaves normalisations a
 template serves every network of its shape. Templates name blocks and the variables of blocks; propagation says which
 choices are legal. A new template is one file under ``templates/``.
 
-A *handle* is what inside a block a variable can set. The choice of a *ratio* handle is a ratio of a width: of the
-block's input or output (expand ratio), or of another dimension (V scale: value width over key width). The choice of an
-*absolute* handle is the size itself (kernel size, number of heads). A template offers handles by the kind of variable
-that a handle becomes; ``proposal.py`` treats all kinds alike.
+A *handle* is a size inside a block that a variable can set. The choice of a *ratio* handle is a ratio of a width: of
+the block's input or output (expand ratio), or of another dimension (V scale: value width over key width). The choice of
+an *absolute* handle is the size itself (kernel size, number of heads). A template offers handles by the kind of
+variable that a handle becomes; ``ir/proposal`` treats all kinds alike.
 """
 
 import importlib

@@ -74,6 +74,12 @@ def _as_needed(operators: Sequence[PlacedOperator]) -> tuple[PlacedOperator, ...
     return tuple(ordered)
 
 
+def ends_of(operators: Sequence[PlacedOperator]) -> list[PlacedOperator]:
+    """The operators that no other operator reads, in their order: they write a network's outputs."""
+    read = {name for operator in operators for name in operator.inputs}
+    return [operator for operator in operators if read.isdisjoint(operator.outputs)]
+
+
 def image_of(key: str, operators: Sequence[PlacedOperator]) -> str:
     """The tensor that operators read and none of them writes.
 

@@ -37,7 +37,7 @@ class Program:
         key: the name under which the runner reports the program.
         param: the network's text; None where the runner reads it from ``param_path``.
         inputs: shapes of the inputs without the batch, in the order of the blobs in0, in1, ...
-        long: the blob that the (long) run computes.
+        long: the blob that the (long) run computes; of ONNX Runtime perhaps several, between which blanks stand.
         short: the blob that the shorter run of the replica differential computes; None for runs of one length only.
         copies: number of replicas in the short and in the long run.
         sink: whether each replica ends in a sink, whose cost does not belong to the operator.

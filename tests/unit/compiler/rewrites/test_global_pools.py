@@ -111,12 +111,17 @@ def test_the_networks_of_the_onnx_wheel_take_smaller_images(name: str) -> None:
     assert net.shapes(net.smallest())[net.graph.output] == (1, 1000)
 
 
+@pytest.mark.parametrize(
+    ("reduction", "pooling"), [("ReduceMax", "GlobalMaxPool"), ("ReduceMean", "GlobalAveragePool")]
+)
 @pytest.mark.parametrize("keepdims", [0, 1])
-def test_a_maximum_over_all_pixels_is_global_pooling_that_ncnn_runs(keepdims: int, tmp_path: Path) -> None:
-    model = pooled(f"ReduceMax <keepdims = {keepdims}>", axes=(-1, 2))
+def test_a_reduction_over_all_pixels_is_global_pooling_that_ncnn_runs(
+    keepdims: int, reduction: str, pooling: str, tmp_path: Path
+) -> None:
+    model = pooled(f"{reduction} <keepdims = {keepdims}>", axes=(-1, 2))
     net = assert_same(model, space={"resolution": [16]})
-    assert "GlobalMaxPool" in {node.kind for node in net.graph.nodes}
-    assert "ReduceMax" not in {node.kind for node in net.graph.nodes}
+    assert pooling in {node.kind for node in net.graph.nodes}
+    assert reduction not in {node.kind for node in net.graph.nodes}
     net.export_onnx(net.smallest(), tmp_path / "small.onnx")
     param = tmp_path / "small.param"
     run_pnnx(tmp_path / "small.onnx", param, tmp_path / "small.bin")

@@ -18,6 +18,7 @@ import pytest
 from autotailor.ir.feature import Follower, OperatorFeature, freeze_attributes
 from autotailor.profiling import LUT, DeviceConfig, ProfilingError, Store, open_runtime, profile
 from autotailor.profiling.measuring.profiler import make_batches
+from autotailor.profiling.measuring.programs import Replicas
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.transports import TRANSPORTS, LocalTransport
 from ncnn_features import CASES
@@ -164,6 +165,16 @@ def test_a_crash_costs_one_operator(
         profile(operators, DEVICE, tmp_path)
     measured = set(keys(tmp_path))
     assert {feature.id for feature in operators} - measured == {operators[20].id}
+
+
+@pytest.mark.usefixtures("simulated")
+def test_an_operator_that_no_program_times_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    operators = [conv(8 * i, 8) for i in range(1, 5)]
+    lost, whole = operators[2].id, Replicas.__call__
+    monkeypatch.setattr(Replicas, "__call__", lambda self, keys, new: whole(self, [k for k in keys if k != lost], new))
+    with pytest.raises(ProfilingError, match=f"1 operators.*{lost}: no program has timed it"):
+        profile(operators, DEVICE, tmp_path)
+    assert len(set(keys(tmp_path)) - {lost}) >= 3
 
 
 def test_the_time_budget_goes_to_the_most_used_first(

@@ -1,15 +1,20 @@
 """Operators timed where they stand: the network that is written, the arithmetic, and measuring for real."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import nn
 
 import autotailor
+from autotailor.ir.fusion.sequence import ends_of
 from autotailor.profiling import DeviceConfig, Store, open_runtime, profile
 from autotailor.profiling.networks.validation import input_shape
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.in_place import reference_operators
 from autotailor.profiling.runtimes.ncnn.claims import claims
+from returning import Pan
 
 DEVICE = DeviceConfig.from_section({"name": "test", "precision_target": 0.5, "drift": 10, "min_minutes": 0})
 RUNTIME = open_runtime(DEVICE)
@@ -30,6 +35,44 @@ def test_the_written_network_has_the_layers_that_pnnx_writes(any_net: autotailor
         bill = claims(path, [operator.feature for operator in sequence], input_shape(any_net, subnet))
         assert bill.complete, (bill.unclaimed, bill.idle)
         assert sorted(key for key, _ in written.steps) == sorted(operator.feature.id for operator in sequence)
+
+
+def test_all_outputs_of_a_network_are_run_and_timed(tmp_path: Path) -> None:
+    net = autotailor.compile(Pan().eval(), resolution=64)
+    sequence = net.sequence(net.smallest(), RUNTIME.fusion)
+    written = program(net, net.smallest())
+    assert sorted(key for key, _ in written.steps) == sorted(operator.feature.id for operator in sequence)
+    path = tmp_path / "written.param"
+    path.write_text(written.param or "")
+    assert len(ends_of(sequence)) == 3
+    bill = claims(path, [operator.feature for operator in sequence], input_shape(net, net.smallest()))
+    assert bill.complete, (bill.unclaimed, bill.idle)
+    heads = [operator.feature for operator in sequence[-2:]]
+    lut = profile(heads, DEVICE, tmp_path, net=net)
+    assert {feature.id for feature in heads} <= {row.feature.id for row in lut}
+
+
+class Excited(nn.Module):
+    """A convolution whose channels are scaled by what their means say (squeeze and excitation)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.head = nn.Conv2d(3, 16, 3, 2, 1), nn.Linear(16, 4)
+        self.scale = nn.Sequential(nn.Conv2d(16, 8, 1), nn.ReLU(), nn.Conv2d(8, 16, 1), nn.Hardsigmoid())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.stem(x)
+        return self.head((y * self.scale(y.mean((2, 3), keepdim=True))).mean((2, 3)))
+
+
+def test_convolutions_of_one_pixel_are_the_inner_products_that_pnnx_writes(tmp_path: Path) -> None:
+    net = autotailor.compile(Excited().eval(), resolution=16)
+    net.export_onnx(net.largest(), tmp_path / "model.onnx")
+    RUNTIME.convert(tmp_path / "model.onnx", tmp_path)
+    texts = program(net, net.largest()).param or "", (tmp_path / "model.ncnn.param").read_text()
+    kinds = [Counter(line.split()[0] for line in text.splitlines()[2:]) for text in texts]
+    assert kinds[0] == kinds[1]
+    assert (kinds[0]["InnerProduct"], kinds[0]["Convolution"]) == (3, 1)
 
 
 def test_each_step_runs_one_operator(resnet_net: autotailor.SuperNet) -> None:

@@ -13,15 +13,20 @@ each works on the memory of the one before, as the operator does behind its prod
 A whole SubNet is written without weights, too, and its operators can be timed in place. pnnx would take seconds for
 each SubNet. The layers written here are those that pnnx would write (see ``claims``), in the order in which ncnn runs
 them when the output is extracted. A tensor with several readers passes a Split, which belongs to the operator that
-wrote the tensor. Extracting the blobs of ``steps`` in turn runs one operator at a time.
+wrote the tensor. A Noop reads several outputs, so that extracting what it passes on runs all of the network. Extracting
+the blobs of ``steps`` in turn runs one operator at a time.
+
+What global pooling writes is a vector in ncnn, and so is what follows from it alone. There pnnx writes a 1x1
+convolution (squeeze and excitation) as an inner product. A Convolution would make an inner product anew in each run,
+which takes three times as long.
 """
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 
-from autotailor.ir.feature import OperatorFeature
-from autotailor.ir.fusion.sequence import PlacedOperator, image_of
+from autotailor.ir.feature import OperatorFeature, freeze_attributes
+from autotailor.ir.fusion.sequence import PlacedOperator, ends_of, image_of
 from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.copies import copies
 from autotailor.profiling.runtimes.ncnn.fragments import fragment
@@ -29,6 +34,7 @@ from autotailor.profiling.runtimes.ncnn.layers import Layer, ncnn_shape
 from autotailor.profiling.runtimes.ncnn.param import operator_lines, param_text
 
 PACKER = Layer("ReLU")
+POOLINGS, VIEWS = ("GlobalAveragePool", "GlobalMaxPool"), ("Reshape", "Resize")
 
 
 def weight_mb(feature: OperatorFeature) -> float:
@@ -121,21 +127,30 @@ def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[
     writer.lines.append("Input in0 0 1 in0")
     writer.define(image_of(key, operators), "in0")
     steps = [(operator.feature.id, writer.add(operator)) for operator in ordered]
+    long = steps[-1][1]
+    if len(ends := ends_of(operators)) > 1:
+        last = [writer.blobs[end.outputs[-1]][0] for end in ends]
+        joint = [f"{blob}.all" for blob in last]
+        writer.lines.append(Layer("Noop").line("joint", last, joint))
+        long = joint[0]
     return Program(
         key=key,
         param=param_text(writer.lines),
         inputs=(shape,),
-        long=steps[-1][1],
+        long=long,
         steps=tuple(steps),
         memory_mb=sum(weight_mb(operator.feature) for operator in operators),
     )
 
 
 def _as_run(operators: Sequence[PlacedOperator]) -> list[PlacedOperator]:
-    """The operators in the order in which ncnn runs them: the inputs of each operator first, from left to right."""
+    """The operators in the order in which ncnn runs them: the inputs of each operator first, from left to right.
+
+    ncnn runs what the extracted blob needs; of a network with several outputs, all are extracted.
+    """
     writers = {name: operator for operator in operators for name in operator.outputs}
     ordered: dict[int, PlacedOperator] = {}
-    stack = [(operators[-1], False)]
+    stack = [(operator, False) for operator in reversed(ends_of(operators))]
     while stack:
         operator, ready = stack.pop()
         if id(operator) in ordered:
@@ -155,6 +170,7 @@ class _Writer:
         self.lines: list[str] = []
         self.readers = readers
         self.blobs: dict[str, list[str]] = {}
+        self.vectors = set[str]()
 
     def define(self, tensor: str, blob: str) -> str:
         """Notes the blob of a tensor, and adds a Split if several operators read it.
@@ -174,6 +190,30 @@ class _Writer:
         number = len(self.lines)
         reads = [self.blobs[name].pop(0) for name in operator.inputs]
         writes = [f"b{number}_{i}" for i in range(len(operator.outputs))]
-        self.lines += operator_lines(fragment(operator.feature), f"op{number}", reads, writes)
+        feature = operator.feature
+        if self.is_vector(operator):
+            self.vectors.update(operator.outputs)
+            feature = _of_vectors(feature) if feature.kind == "Conv" else feature
+        self.lines += operator_lines(fragment(feature), f"op{number}", reads, writes)
         ends = [self.define(name, blob) for name, blob in zip(operator.outputs, writes, strict=True)]
         return ends[-1]
+
+    def is_vector(self, operator: PlacedOperator) -> bool:
+        """Whether an operator writes a vector where ONNX has a map of one pixel."""
+        feature = operator.feature
+        if feature.outputs[0][2:] != (1, 1):
+            return False
+        if feature.kind in POOLINGS:
+            return not feature.followers
+        if not self.vectors.issuperset(operator.inputs):
+            return False
+        if feature.kind == "Conv":
+            return feature.weights[0][2:] == (1, 1) and feature.attribute("group", 1) == 1
+        return set(feature.inputs) == {feature.outputs[0]} and feature.kind not in VIEWS
+
+
+def _of_vectors(feature: OperatorFeature) -> OperatorFeature:
+    """A 1x1 convolution of one pixel as the product of a vector with a matrix."""
+    kernel, *bias = feature.weights
+    shapes = (feature.inputs[0][:2],), (feature.outputs[0][:2],), (kernel[:2], *bias)
+    return OperatorFeature("Gemm", *shapes, freeze_attributes({"transB": 1}), feature.followers)

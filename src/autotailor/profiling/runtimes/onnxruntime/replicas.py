@@ -32,7 +32,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from autotailor.ir.execution.onnx_writer import IR_VERSION, OPSET, unfused, write_node
 from autotailor.ir.feature import OPERANDS, OperatorFeature, Shape, freeze_attributes
-from autotailor.ir.fusion.sequence import PlacedOperator, image_of
+from autotailor.ir.fusion.sequence import PlacedOperator, ends_of, image_of
 from autotailor.ir.graph import Node
 from autotailor.ir.operators.rule import OperatorRule, rules
 from autotailor.profiling.runtimes.base import Program
@@ -231,13 +231,14 @@ def network_program(key: str, operators: Sequence[PlacedOperator], shape: tuple[
         made = model.computes(operator.feature, [tensors[name] for name in operator.inputs], f"s{i}")
         ends = made.nodes[-1].outputs if len(operator.outputs) > 1 else (made.output,)
         tensors |= dict(zip(operator.outputs, ends, strict=True))
-    logits = tensors[operators[-1].outputs[0]]
-    model.returns(logits, operators[-1].feature.outputs[0])
+    outputs = {tensors[end.outputs[0]]: end.feature.outputs[0] for end in ends_of(operators)}
+    for name, returned in outputs.items():
+        model.returns(name, returned)
     return Program(
         key=key,
         param=model.text(),
         inputs=(shape,),
-        long=logits,
+        long=" ".join(outputs),
         steps=tuple((operator.feature.id, f"s{i}") for i, operator in enumerate(operators)),
         memory_mb=sum(weight_mb(operator.feature) for operator in operators),
     )

@@ -140,16 +140,17 @@ def open_session(model: bytes | str, options: Any, disabled: list[str] | None = 
 
 
 def read_model(text: str, output: str) -> onnx.ModelProto:
-    """The part of a model that one of its outputs needs. Values of declared weights are drawn."""
+    """The part of a model that an output needs, or several, between which blanks stand. Declared weights are drawn."""
     model = onnx.parser.parse_model(text)
     graph = model.graph
-    needed = {output}
+    asked = set(output.split())
+    needed = set(asked)
     nodes = [node for node in reversed(graph.node) if needs(node, needed)]
     drawn = [declared for declared in graph.value_info if declared.name in needed]
     for field, kept in {
         "node": nodes[::-1],
         "input": [given for given in graph.input if given.name in needed],
-        "output": [result for result in graph.output if result.name == output],
+        "output": [result for result in graph.output if result.name in asked],
         "initializer": [constant for constant in graph.initializer if constant.name in needed],
         "value_info": [],
     }.items():

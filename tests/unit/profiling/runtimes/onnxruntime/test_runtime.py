@@ -18,6 +18,7 @@ from autotailor.profiling.runtimes.base import Program
 from autotailor.profiling.runtimes.feature_nodes import feature_nodes
 from autotailor.profiling.runtimes.onnxruntime import runner as onnxruntime_runner
 from features import FEATURES
+from returning import Pan
 
 DEVICE = DeviceConfig.from_section({"name": "test", "runtime": "onnxruntime"})
 RUNTIME = open_runtime(DEVICE)
@@ -131,6 +132,17 @@ def test_every_kernel_is_found_again(resnet_net: autotailor.SuperNet) -> None:
     assert min(counts) == 1
     assert sum(counts) > len(written.steps)  # some change the layout
     assert (np.median(walks, axis=0) > 0).mean() > 0.9  # tiny kernels may take less than a microsecond
+
+
+def test_all_outputs_of_a_network_are_run(tmp_path: Path) -> None:
+    net = autotailor.compile(Pan().eval(), resolution=64)
+    written = in_place(net, net.smallest())
+    program = onnxruntime_runner.load(written.to_manifest(), RUNTIME.settings())
+    for _ in range(2):
+        program.walk()
+    (run,) = program.walks()
+    assert len(run) == len(net.sequence(net.smallest(), RUNTIME.fusion))
+    assert all(kernels for kernels in run)
 
 
 def test_kernels_without_a_step_belong_to_the_next_one() -> None:
