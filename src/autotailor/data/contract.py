@@ -43,13 +43,13 @@ def check_splits(name: str, splits: object) -> None:
             continue
         has_boxes = images.labels.ndim == 3 and images.labels.shape[2] == len(BOX) and images.labels.dtype.kind == "f"
         classes = images.labels[..., BOX.index("class")] if has_boxes else images.labels
-        known = classes[classes != (UNKNOWN if has_boxes else IGNORED)] if images.labels.ndim > 2 else classes
-        if not known.size:
+        counted = classes[classes != (UNKNOWN if has_boxes else IGNORED)] if images.labels.ndim > 2 else classes
+        if not counted.size:
             what = ("picture", "boxes") if has_boxes else ("pixel", "masks with classes")
             raise DataError(
                 f"dataset {name!r}: no {what[0]} of {part} has a {'box' if has_boxes else 'class'}; give it {what[1]}"
             )
-        least, most = int(known.min()), int(known.max())
+        least, most = int(counted.min()), int(counted.max())
         if images.labels.ndim == 2:
             if splits.labelled and not (0 <= least <= most <= 1 and images.labels.shape[1] == splits.num_classes):
                 raise DataError(
@@ -90,7 +90,7 @@ def checked(batches: Iterator[Batch]) -> Iterator[Batch]:
         )
         if not (whole or shares) or len(labels) != len(images):
             raise DataError(
-                f"labels of {len(images)} training images are {_said(labels)}, expected an int64 tensor "
+                f"labels of {len(images)} training images are {_in_words(labels)}, expected an int64 tensor "
                 f"[{len(images)}] with the number of each image's class, or [{len(images)}, R, R] with that of each "
                 f"pixel, or a float tensor with a share of each class, or [{len(images)}, boxes, {len(BOX)}] with boxes"
             )
@@ -100,10 +100,10 @@ def checked(batches: Iterator[Batch]) -> Iterator[Batch]:
 def check_images(images: object, part: str) -> None:
     """Raises DataError unless images are a tensor that a network can read."""
     if not (isinstance(images, torch.Tensor) and images.dtype == torch.float32 and images.ndim == 4):
-        raise DataError(f"images of {part} are {_said(images)}, expected {IMAGES}")
+        raise DataError(f"images of {part} are {_in_words(images)}, expected {IMAGES}")
 
 
-def _said(value: object) -> str:
+def _in_words(value: object) -> str:
     """What a value is, in words."""
     if not isinstance(value, torch.Tensor):
         return f"of {type(value).__name__}"

@@ -19,15 +19,15 @@ def refusals(title: str, count: int, opened: Callable[[int], Any]) -> list[str]:
         count: number of the pictures.
         opened: opens a picture by its number, or raises DataError with the reason.
     """
-    found = []
+    reasons = []
     with progress(title, count) as advance:
         for index in range(count):
             try:
                 opened(index)
             except DataError as error:
-                found.append(str(error))
+                reasons.append(str(error))
             advance()
-    return found
+    return reasons
 
 
 def listed(lines: Sequence[str]) -> str:

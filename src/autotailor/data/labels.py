@@ -41,7 +41,7 @@ _tasks: list[Callable[[str], Labelled]] = []
 
 
 def tasks_are_found(by: Callable[[str], Labelled]) -> None:
-    """Says how the task of a name is found, behind which may stand what it is told."""
+    """Says how a task is found by its name, behind which may stand what the task is told."""
     _tasks[:] = [by]
 
 
@@ -68,7 +68,7 @@ def names_outputs(task: str) -> bool:
 def scaled(task: str, labels: npt.NDArray[Any]) -> str:
     """The name of a task; where its labels are numbers ``[n, k]``, with what it is told of their scale behind it.
 
-    That are means and standard deviations in JSON. One unit counts for a number that is the same everywhere.
+    The scale is told as means and standard deviations in JSON. A number that is the same everywhere has the unit one.
     """
     if not has_numbers(task) or labels.ndim != 2:
         return task
@@ -76,8 +76,8 @@ def scaled(task: str, labels: npt.NDArray[Any]) -> str:
 
     numbers = np.asarray(labels, dtype=np.float64)
     spreads = numbers.std(axis=0)
-    told = json.dumps([numbers.mean(axis=0).tolist(), np.where(spreads > 0, spreads, 1.0).tolist()])
-    return f"{task.partition(' ')[0]} {told}"
+    scale = json.dumps([numbers.mean(axis=0).tolist(), np.where(spreads > 0, spreads, 1.0).tolist()])
+    return f"{task.partition(' ')[0]} {scale}"
 
 
 def name_numbers(count: int) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ class Signal:
     Attributes:
         shape: channels, height and width as the network reads them; the height of a series is 1.
         file: shape of a signal as its array has it.
-        layout: whether the channels of that stand ``first`` or ``last``.
+        layout: whether the channels of a signal stand ``first`` or ``last`` in its array.
         scale: what its numbers are divided by first.
     """
 
@@ -67,7 +67,7 @@ class Judgement:
         pictures: number of those whose image depends on the background.
         accuracy: percent, over each background; empty where the pictures have no labels of their own.
         differs: whether another background than the chosen one changes the accuracy much, and beyond chance.
-        better: of those whose accuracy is so much higher, the background with the highest; "" where there is none.
+        better: of the backgrounds whose accuracy is so much higher, the one with the highest; "" where there is none.
     """
 
     looked_at: int
@@ -82,6 +82,6 @@ class Judgement:
         if not self.differs:
             return ""
         shown = {"drop": "with the stored colours (drop)"}
-        found = ", ".join(f"{value:.1f} % {shown.get(name, f'over {name}')}" for name, value in self.accuracy.items())
+        shares = ", ".join(f"{value:.1f} % {shown.get(name, f'over {name}')}" for name, value in self.accuracy.items())
         remedy = f"set data.background to {self.better}" if self.better else "no other is clearly better"
-        return f"On pictures with transparent pixels the network is right on {found}: {remedy}"
+        return f"On pictures with transparent pixels the network is right on {shares}: {remedy}"

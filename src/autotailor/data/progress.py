@@ -53,14 +53,14 @@ def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 def _lines(title: str, total: int) -> Callable[[], None]:
-    done, said = 0, time.monotonic()
+    done, printed = 0, time.monotonic()
 
     def advance() -> None:
-        nonlocal done, said
+        nonlocal done, printed
         done += 1
         step(f"{title} {done:,} of {total:,}")
-        if time.monotonic() - said > LINE_SECONDS:
-            said = time.monotonic()
+        if time.monotonic() - printed > LINE_SECONDS:
+            printed = time.monotonic()
             print(f"{title}: {done:,} of {total:,}", file=sys.stderr, flush=True)
 
     return advance

@@ -137,8 +137,8 @@ def load(section: Mapping[str, Any]) -> DataSplits:
     identity = json.dumps({**stated, "content": dataset.fingerprint()}, sort_keys=True, default=str)
     named = dataset.classes() or ()
     fits = len(named) == splits.num_classes and names_outputs(splits.validation.task)
-    known = tuple(map(str, named)) if fits else ()
-    return dataclasses.replace(splits, fingerprint=identity, classes=known)
+    class_names = tuple(map(str, named)) if fits else ()
+    return dataclasses.replace(splits, fingerprint=identity, classes=class_names)
 
 
 def meant(section: Mapping[str, Any]) -> dict[str, Any]:

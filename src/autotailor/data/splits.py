@@ -179,9 +179,9 @@ class TensorEvaluationSet(EvaluationSet):
         self, images: torch.Tensor, labels: npt.ArrayLike, groups: npt.ArrayLike, task: str = CLASSIFICATION
     ) -> None:
         self.images, self.task = images, task
-        known = np.asarray(labels)
-        stays = known.ndim > 2 or has_numbers(task) or not names_outputs(task)  # maps stay as small as they are
-        self.labels = known if stays else np.asarray(known, dtype=np.int64)
+        array = np.asarray(labels)
+        stays = array.ndim > 2 or has_numbers(task) or not names_outputs(task)  # maps stay as small as they are
+        self.labels = array if stays else np.asarray(array, dtype=np.int64)
         self.groups = np.asarray(groups, dtype=np.int64)
         if not len(images) == len(self.labels) == len(self.groups):
             raise DataError(

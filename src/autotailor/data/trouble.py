@@ -16,19 +16,19 @@ def reader_trouble(error: BaseException) -> str:
 
     PyTorch tells of such a death by a ``RuntimeError``, which interrupts the main thread wherever it is.
     """
-    found = _DIED.search(str(error)) if isinstance(error, RuntimeError) else None
-    return _said(found[1].replace("is killed", "was killed").strip()) if found else ""
+    death = _DIED.search(str(error)) if isinstance(error, RuntimeError) else None
+    return _message(death[1].replace("is killed", "was killed").strip()) if death else ""
 
 
 def handover_trouble(error: BaseException) -> str:
-    """The same for an error of the handover of a batch, whose process may have died in the middle of it.
+    """As ``reader_trouble``, also for an error of a handover: the process may have died while it handed a batch over.
 
-    An error that the process itself has met, and that PyTorch only passes on, is none of these.
+    An error that the process itself has met, and that PyTorch only passes on, gives "".
     """
     if isinstance(error, ConnectionError | EOFError) and "in DataLoader worker process" not in str(error):
-        return _said("was gone before it had handed a batch over")
+        return _message("was gone before it had handed a batch over")
     return reader_trouble(error)
 
 
-def _said(what: str) -> str:
+def _message(what: str) -> str:
     return f"a process that prepares images died (it {what}), {REMEDY}"

@@ -106,7 +106,7 @@ class TrainingLoader:
     def _fork(self, keys: list[list[Any]], persistent: bool) -> DataLoader[Any]:
         multiprocessing.util.get_temp_dir()  # this process removes it; those of forked processes would stay
         return DataLoader(
-            _Told(self._items),  # type: ignore[arg-type]  # PyTorch asks for no more than __getitem__
+            _WithErrors(self._items),  # type: ignore[arg-type]  # PyTorch asks for no more than __getitem__
             batch_sampler=keys,
             collate_fn=_collated,
             num_workers=self._workers,
@@ -136,8 +136,8 @@ def _end_by(parent: int) -> None:
     os._exit(0)
 
 
-class _Told:
-    """Items of which a DataError is the value where one cannot be read.
+class _WithErrors:
+    """Items, with a DataError in the place of each that cannot be read.
 
     PyTorch would put the traceback of the process that reads the item in front of the message.
     """
@@ -153,12 +153,12 @@ class _Told:
 
 
 def _collated(items: list[Any]) -> Any:
-    """A batch of items; the first DataError among the items in its place."""
+    """A batch of items, or the first DataError among the items."""
     return next((item for item in items if isinstance(item, DataError)), None) or default_collate(items)
 
 
 def _sound(batches: Iterable[Any]) -> Iterator[Batch]:
-    """Batches, and raises the DataError that stands in the place of one, or that says that a process has died."""
+    """Batches; raises the DataError that stands in the place of a batch, or one that says that a process has died."""
     reading = iter(batches)
     while True:
         try:

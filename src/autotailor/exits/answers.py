@@ -73,11 +73,11 @@ class Costs:
 
     @property
     def whole(self) -> float:
-        """Of the network without exits."""
+        """The cost of the network without exits."""
         return sum(self.segments)
 
     def reach(self, present: Iterable[bool]) -> Floats:
-        """Of the answer of each exit and of the last one, where only some of the exits are there: ``[exits + 1]``."""
+        """Costs of the answers of each exit and of the last one, with only some of the exits there: ``[exits + 1]``."""
         heads = [cost if there else 0.0 for cost, there in zip(self.heads, present, strict=True)]
         return np.asarray(np.cumsum(self.segments) + np.cumsum([*heads, 0.0]))
 

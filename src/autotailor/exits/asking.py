@@ -36,5 +36,5 @@ def ask(graph: Graph, images: EvaluationSet, kind: str) -> Answers:
     def right(outputs: tuple[torch.Tensor, ...], targets: torch.Tensor) -> torch.Tensor:
         return torch.stack([task.judge(each.flatten(1), targets).kept for each in outputs], dim=1)
 
-    found = each_image(GraphModule(graph), images, resolution, sure, right)
-    return Answers(*(np.asarray(each, dtype=np.float64) for each in found))
+    answers = each_image(GraphModule(graph), images, resolution, sure, right)
+    return Answers(*(np.asarray(each, dtype=np.float64) for each in answers))

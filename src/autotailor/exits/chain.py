@@ -77,16 +77,16 @@ class Chain:
     def _chosen(self, thresholds: Mapping[str, float | None] | str) -> Mapping[str, float | None]:
         if not isinstance(thresholds, str):
             return thresholds
-        known = dict(self.description["budgets"])
+        budgets = dict(self.description["budgets"])
         if self.description["guaranteed"]:
-            known["guaranteed"] = self.description["guaranteed"]
-        if thresholds not in known:
+            budgets["guaranteed"] = self.description["guaranteed"]
+        if thresholds not in budgets:
             raise ExitError(
-                f"{self.folder}: there are no thresholds for {thresholds!r}, but for {', '.join(known) or 'nothing'}; "
-                "name one, or give a threshold for each exit"
+                f"{self.folder}: there are no thresholds for {thresholds!r}, but for "
+                f"{', '.join(budgets) or 'nothing'}; name one, or give a threshold for each exit"
             )
-        found: Mapping[str, float | None] = known[thresholds]["thresholds"]
-        return found
+        chosen: Mapping[str, float | None] = budgets[thresholds]["thresholds"]
+        return chosen
 
     def __call__(self, image: Image, deadline: float | None = None) -> Answer:
         """The answer to one picture.
@@ -97,25 +97,25 @@ class Chain:
                 for, and no segment is interrupted: none begins that would not end in time, by the seconds that it last
                 took.
         """
-        begun, found = time.perf_counter(), None
+        begun, done = time.perf_counter(), None
         names = [*self.description["exits"], LAST]
         answers = self._answers(np.ascontiguousarray(image[None], dtype=np.float32))
         for number, (name, threshold) in enumerate(zip(names, [*self._thresholds, 0.0], strict=True)):
             is_last = number == len(names) - 1
-            if found is not None and deadline is not None and self._would_miss(number, begun + deadline):
+            if done is not None and deadline is not None and self._would_miss(number, begun + deadline):
                 break
             started = time.perf_counter()
             outputs = next(answers)
             self._took[number] = time.perf_counter() - started
-            found = (name, outputs)
+            done = (name, outputs)
             if not is_last and threshold is not None and self._sure(outputs, name) >= threshold:
                 break
-        assert found is not None
-        name, outputs = found
+        assert done is not None
+        name, outputs = done
         label, classes = int(outputs.argmax()), self.description["classes"]
         late = deadline is not None and time.perf_counter() - begun > deadline
-        said = classes[label] if label < len(classes) else ""
-        return Answer(label, said, name, self._sure(outputs, name), outputs, not late)
+        class_name = classes[label] if label < len(classes) else ""
+        return Answer(label, class_name, name, self._sure(outputs, name), outputs, not late)
 
     def _would_miss(self, number: int, until: float) -> bool:
         return time.perf_counter() + self._took.get(number, 0.0) > until
@@ -140,9 +140,9 @@ def _segments(folder: Path) -> Callable[[Image], Iterator[Image]]:
     def run(image: Image) -> Iterator[Image]:
         handed: Any = image
         for session in sessions:
-            found: Sequence[Any] = session.run(None, {session.get_inputs()[0].name: handed})
-            handed = found[0]
-            yield found[-1].ravel()
+            outputs: Sequence[Any] = session.run(None, {session.get_inputs()[0].name: handed})
+            handed = outputs[0]
+            yield outputs[-1].ravel()
 
     return run
 
@@ -165,9 +165,9 @@ def _extracts(folder: Path) -> Callable[[Image], Iterator[Image]]:
         extractor = net.create_extractor()
         extractor.input("in0", ncnn.Mat(image[0]).clone())
         for number in range(sum(f"out{count}" in names for count in range(len(names)))):
-            code, found = extractor.extract(f"out{number}")
-            if code != 0 or found.empty():
+            code, answer = extractor.extract(f"out{number}")
+            if code != 0 or answer.empty():
                 raise ExitError(f"{folder}: ncnn has no answer at out{number}")
-            yield np.array(found, dtype=np.float32).ravel()
+            yield np.array(answer, dtype=np.float32).ravel()
 
     return run

@@ -94,23 +94,24 @@ class Chooser:
         if policy is None:
             return None
         folded = np.zeros(len(seen))
-        for fold, found in enumerate(self._fronts):
+        for fold, policies in enumerate(self._fronts):
             own = self._fold == fold
-            chosen = within(found, budget, int((~own).sum())) or policy
+            chosen = within(policies, budget, int((~own).sum())) or policy
             folded[own] = chosen.right(seen.of(own))
         return Choice(self._candidate, policy, folded)
 
 
 def choose(choosers: Sequence[Chooser], budget: float) -> Choice | None:
     """The choice whose thresholds are best on pictures that did not choose them; None where none keeps the budget."""
-    found = [choice for chooser in choosers if (choice := chooser.within(budget)) is not None]
-    return max(found, key=lambda choice: float(choice.folded.mean()), default=None)
+    choices = [choice for chooser in choosers if (choice := chooser.within(budget)) is not None]
+    return max(choices, key=lambda choice: float(choice.folded.mean()), default=None)
 
 
-def read_limits(asked: Mapping[str, float | str], largest: float, unit: str) -> tuple[float, float]:
+def read_limits(budget: Mapping[str, float | str], largest: float, unit: str) -> tuple[float, float]:
     """The expected and the worst cost of a budget (``search.budgets.of_exits``) in a unit; infinite where left out."""
     expected, worst = (
-        read_budget(asked[key], largest, unit) * (1 + ROUNDING) if key in asked else np.inf for key in (EXPECTED, WORST)
+        read_budget(budget[key], largest, unit) * (1 + ROUNDING) if key in budget else np.inf
+        for key in (EXPECTED, WORST)
     )
     return expected, worst
 
@@ -120,7 +121,7 @@ def by_budget(
     validation_groups: npt.NDArray[np.int64],
     test_groups: npt.NDArray[np.int64],
     shares: Sequence[float] = SHARES,
-    asked: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+    named_budgets: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> dict[str, dict[str, Any]]:
     """For each budget what is chosen with exits and without, and what both are worth on test pictures.
 
@@ -129,7 +130,7 @@ def by_budget(
         validation_groups: base picture of each validation picture.
         test_groups: base picture of each test picture.
         shares: budgets of the expected cost, as shares of what the costliest of the SubNets takes without exits.
-        asked: further budgets of the expected and the worst cost, by name.
+        named_budgets: further budgets of the expected and the worst cost, by name.
 
     Returns:
         Plain values by name of the budget, as ``60 %``: ``share`` and ``budget``; ``with`` and ``without``, each as
@@ -140,19 +141,19 @@ def by_budget(
     limits = {f"{share:.0%}".replace("%", " %"): (share * largest * (1 + ROUNDING), np.inf) for share in shares}
     choosers: dict[float, tuple[list[Chooser], list[Chooser]]] = {}
     rows = {}
-    for name, (budget, worst) in (limits | dict(asked)).items():
+    for name, (budget, worst) in (limits | dict(named_budgets)).items():
         if worst not in choosers:
             whole = [Chooser(each.alone, validation_groups, worst) for each in candidates]
             choosers[worst] = [*(Chooser(each, validation_groups, worst) for each in candidates), *whole], whole
-        found = [choose(each, budget) for each in choosers[worst]]
+        choices = [choose(each, budget) for each in choosers[worst]]
         share = budget / (1 + ROUNDING) / largest
         row: dict[str, Any] = {"share": share, "budget": share * largest}
         row |= {
             key: choice and described(choice, test_groups)
-            for key, choice in zip(("with", "without"), found, strict=True)
+            for key, choice in zip(("with", "without"), choices, strict=True)
         }
-        if found[0] is not None and found[1] is not None:
-            gain, error = clustered_mean(found[0].right - found[1].right, test_groups)
+        if choices[0] is not None and choices[1] is not None:
+            gain, error = clustered_mean(choices[0].right - choices[1].right, test_groups)
             row |= {"gain": 100 * gain, "gain_error": 100 * error}
         rows[name] = row
     return rows

@@ -96,25 +96,25 @@ def predicted(
         for place, share in zip(network.places, shares[:-1], strict=True)
     ]
     heads = [operators_of(head, fusion) for head in network.heads]
-    known = [sum(latencies[each.id] for each in head) if _holds(latencies, head) else None for head in heads]
+    from_table = [sum(latencies[each.id] for each in head) if _holds(latencies, head) else None for head in heads]
     proportion = [factor * each for each in macs.heads]
-    paid = (share if cost is None else cost for cost, share in zip(known, proportion, strict=True))
+    paid = (share if cost is None else cost for cost, share in zip(from_table, proportion, strict=True))
     return Costs(_steps([*reached, float(spent[-1])]), tuple(paid))
 
 
-def _holds(known: Mapping[str, float], operators: Sequence[OperatorFeature]) -> bool:
+def _holds(column: Mapping[str, float], operators: Sequence[OperatorFeature]) -> bool:
     """Whether a column of the table has all of some operators."""
-    return all(each.id in known for each in operators)
+    return all(each.id in column for each in operators)
 
 
 def by_table(
     net: SuperNet, subnets: Mapping[str, SubNet], networks: Mapping[str, WithExits], lut: LUT, fusion: FusionRules
 ) -> Priced:
     """What the look-up table predicts of networks; the arguments by name are those of ``predicted``."""
-    known = lut.latencies()
+    latencies = lut.latencies()
     heads = [operators_of(head, fusion) for each in networks.values() for head in each.heads]
-    source = TABLE if all(_holds(known, head) for head in heads) else PROPORTION
-    costs = {name: predicted(net, subnets[name], each, known, fusion) for name, each in networks.items()}
+    source = TABLE if all(_holds(latencies, head) for head in heads) else PROPORTION
+    costs = {name: predicted(net, subnets[name], each, latencies, fusion) for name, each in networks.items()}
     return Priced(costs, source, energy=_energies(net, subnets, networks, lut.column(ENERGY), fusion))
 
 
@@ -122,13 +122,13 @@ def _energies(
     net: SuperNet,
     subnets: Mapping[str, SubNet],
     networks: Mapping[str, WithExits],
-    known: Mapping[str, float],
+    energies: Mapping[str, float],
     fusion: FusionRules,
 ) -> dict[str, Costs]:
     """Millijoules by the look-up table; empty where it does not have those of all operators of the network."""
-    if not _holds(known, net.operators(fusion=fusion)):
+    if not _holds(energies, net.operators(fusion=fusion)):
         return {}
-    return {name: predicted(net, subnets[name], each, known, fusion) for name, each in networks.items()}
+    return {name: predicted(net, subnets[name], each, energies, fusion) for name, each in networks.items()}
 
 
 def measured(
@@ -149,8 +149,8 @@ def measured(
         onnx.save(to_onnx(graph, names=(graph.input, *graph.outputs)), str(place / "model.onnx"))
         convert(place / "model.onnx", place, device)
         files[name] = (place, tuple(graph.shapes[graph.input]))
-    found = measure_rounds(files, device, rounds, seconds_each=seconds, lut=lut)
-    latency = {each.key: each.latency_ms for each in mean_of_rounds(found)}
+    timings = measure_rounds(files, device, rounds, seconds_each=seconds, lut=lut)
+    latency = {each.key: each.latency_ms for each in mean_of_rounds(timings)}
     costs = {name: _costs(name, len(each.places), latency, is_chain) for name, each in networks.items()}
     return Priced(costs, MEASURED, {name: latency[f"{name}.all"] for name in networks})
 

@@ -56,7 +56,7 @@ def write_files(
         onnx.save(to_onnx(segment, names=_segment_names(segment, own, number)), str(folder / SEGMENT.format(number)))
     with torch.no_grad():
         reference = arrays(as_arrays(GraphModule(graph).eval()(torch.from_numpy(images))))
-    found = {
+    answers = {
         ALL: arrays(run_onnx(folder / ALL)(images)),
         "segments": run_chain(folder, images),
     }
@@ -64,8 +64,8 @@ def write_files(
         runtime.convert(folder / ALL, folder)
         if runtime.name == "ncnn":
             check_splits((folder / runtime.files[0]).read_text(encoding="utf-8"))
-        found[runtime.name] = arrays(runtime.run(folder, images))
-    errors = {name: _error(answers, reference) for name, answers in found.items()}
+        answers[runtime.name] = arrays(runtime.run(folder, images))
+    errors = {name: _error(each, reference) for name, each in answers.items()}
     if wrong := {name: error for name, error in errors.items() if not error <= tolerance}:
         raise ExitError(
             f"{folder}: exits in {', '.join(f'{name} ({error:.1e})' for name, error in wrong.items())} differ from "
@@ -84,8 +84,8 @@ def run_chain(folder: Path, images: Array) -> tuple[Array, ...]:
     """The answers of all exits, from the chain of segments, none of which stops."""
     answers, handed = [], images
     for path in segment_files(folder):
-        found: Arrays = run_onnx(path)(handed)
-        handed, answer = found if isinstance(found, tuple) else (handed, found)
+        outputs: Arrays = run_onnx(path)(handed)
+        handed, answer = outputs if isinstance(outputs, tuple) else (handed, outputs)
         answers.append(answer)
     return tuple(answers)
 

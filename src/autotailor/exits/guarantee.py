@@ -38,7 +38,7 @@ class Guarantee:
 
 
 def p_value(losses: Floats, epsilon: float, delta: float) -> float:
-    """Of the hypothesis that the mean of losses in [-1, 1], in random order ``[n]``, is at least epsilon.
+    """The p-value of the hypothesis that the mean of losses in [-1, 1], in random order ``[n]``, is at least epsilon.
 
     ``delta`` is the level that the bets aim at; the p-value holds at any level.
     """

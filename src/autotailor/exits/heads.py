@@ -52,7 +52,7 @@ class Exit:
 
     @property
     def channels(self) -> int:
-        """That the head reads."""
+        """The number of channels that the head reads."""
         return self.shape[self.axis]
 
     @property
@@ -72,14 +72,14 @@ def ends(net: SuperNet) -> dict[str, str]:
 
 def proposed(net: SuperNet) -> tuple[str, ...]:
     """The last stages, at most four, behind which an exit can stand; first stages see too little to be sure."""
-    graph, found = net.slice(net.largest()), list[str]()
+    graph, names = net.slice(net.largest()), list[str]()
     for stage in net.stages[:-1]:
         try:
             find_exits(net, net.largest(), graph, (stage.name,), PROBE)
         except ExitError:
             continue
-        found.append(stage.name)
-    return tuple(found[-4:])
+        names.append(stage.name)
+    return tuple(names[-4:])
 
 
 def check_places(net: SuperNet, after: Sequence[str], kind: str) -> None:
@@ -101,17 +101,17 @@ def find_exits(net: SuperNet, subnet: SubNet, graph: Graph, after: Sequence[str]
     Raises:
         ExitError: see ``check_places``.
     """
-    known, remainder = ends(net), net.elastic.remainder(subnet)
-    found: dict[str, Exit] = {}
+    tensors, remainder = ends(net), net.elastic.remainder(subnet)
+    exits: dict[str, Exit] = {}
     for name in after:
-        if name not in known:
+        if name not in tensors:
             raise ExitError(
                 f"space.exits.after: network {net.name} has no {name!r} with a block behind it; it has "
-                f"{', '.join(known)}{meant(name, known)}"
+                f"{', '.join(tensors)}{meant(name, tensors)}"
             )
-        tensor = remainder.tensor(known[name])
-        (width,) = {block.width_out for block in net.blocks if block.output == known[name]}
-        axes = [axis for axis, size in enumerate(net.propagation.dimensions[known[name]]) if size == width and axis]
+        tensor = remainder.tensor(tensors[name])
+        (width,) = {block.width_out for block in net.blocks if block.output == tensors[name]}
+        axes = [axis for axis, size in enumerate(net.propagation.dimensions[tensors[name]]) if size == width and axis]
         exit_ = Exit(name, tensor, graph.shapes[tensor], axes[0] if axes else 1)
         if kind == FULL and (len(exit_.shape) != 4 or exit_.axis != 1):
             raise ExitError(
@@ -119,9 +119,9 @@ def find_exits(net: SuperNet, subnet: SubNet, graph: Graph, after: Sequence[str]
                 "; take head: probe"
             )
         _check_cut(graph, exit_)
-        found[tensor] = exit_
+        exits[tensor] = exit_
     order = {name: position for position, node in enumerate(graph.nodes) for name in node.outputs}
-    return tuple(sorted(found.values(), key=lambda each: order[each.tensor]))
+    return tuple(sorted(exits.values(), key=lambda each: order[each.tensor]))
 
 
 def _check_cut(graph: Graph, place: Exit) -> None:
@@ -136,7 +136,7 @@ def cut(graph: Graph, start: str, stops: Sequence[str]) -> Graph:
     """The part of a graph that computes some of its tensors from another one.
 
     Raises:
-        ExitError: they need more than that tensor.
+        ExitError: the tensors need more than that one.
     """
     needed, nodes = set(stops), list[Node]()
     for node in reversed(graph.nodes):
@@ -167,13 +167,13 @@ def named(number: int) -> str:
 
 def initial(place: Exit, kind: str, classes: int, random: np.random.Generator) -> dict[str, npt.NDArray[np.float32]]:
     """Weights of a head before its training: ``weight``, ``bias``, and ``kernel``, ``shift`` of a full one."""
-    found, width = {}, place.channels
+    arrays, width = {}, place.channels
     if kind == FULL:
         hidden = min(width, MOST_HIDDEN)
         kernel = random.normal(size=(hidden, width, 3, 3)) * np.sqrt(2 / (9 * width))
-        found, width = {"kernel": kernel, "shift": np.zeros(hidden)}, hidden
-    found |= {"weight": np.zeros((classes, width)), "bias": np.zeros(classes)}
-    return {name: array.astype(np.float32) for name, array in found.items()}
+        arrays, width = {"kernel": kernel, "shift": np.zeros(hidden)}, hidden
+    arrays |= {"weight": np.zeros((classes, width)), "bias": np.zeros(classes)}
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
 def with_exits(graph: Graph, places: Sequence[Exit], heads: Sequence[Arrays]) -> Graph:

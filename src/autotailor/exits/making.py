@@ -59,7 +59,7 @@ class Headed:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the exits that are left."""
+        """Names of the exits that are left."""
         return tuple(place.after for place in self.network.places)
 
 
@@ -107,7 +107,7 @@ def make(
     write: Write,
     folder: Path,
     unit: str,
-    asked: Mapping[str, Mapping[str, float | str]] = MappingProxyType({}),
+    named_budgets: Mapping[str, Mapping[str, float | str]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Prices networks with exits, writes their files, and chooses thresholds.
 
@@ -119,7 +119,7 @@ def make(
         write: writes files.
         folder: of all files; each export has one in it.
         unit: of costs.
-        asked: budgets of exits beside shares of the cost, by name, see ``search.budgets.of_exits``.
+        named_budgets: budgets of exits beside shares of the cost, by name, see ``search.budgets.of_exits``.
 
     Returns:
         The content of ``exits.json``.
@@ -131,22 +131,23 @@ def make(
         for name, each in headed.items()
     ]
     whole = max(each.whole for each in costs.values())
-    limits = {name: read_limits(each, whole, unit) for name, each in asked.items()}
-    budgets = by_budget(candidates, data.validation.groups, data.test.groups, asked=limits)
+    limits = {name: read_limits(each, whole, unit) for name, each in named_budgets.items()}
+    budgets = by_budget(candidates, data.validation.groups, data.test.groups, named_budgets=limits)
     networks = {}
     for name, each in headed.items():
         place = folder / name
         shutil.rmtree(place, ignore_errors=True)
         errors = write(name, each.network, place)
-        said = _network(each, costs[name], config) | {"errors": dict(errors), "worst_measured": priced.whole.get(name)}
+        description = _network(each, costs[name], config)
+        description |= {"errors": dict(errors), "worst_measured": priced.whole.get(name)}
         if name in energy:
-            said["energy"] = {"segments": list(energy[name].segments), "heads": list(energy[name].heads)}
-        said["probabilities"] = find_head(each.network.stops[-1]).activation in PROBABILITIES
+            description["energy"] = {"segments": list(energy[name].segments), "heads": list(energy[name].heads)}
+        description["probabilities"] = find_head(each.network.stops[-1]).activation in PROBABILITIES
         own = choices_of(budgets, name)
-        told = {"confidence": config.confidence, "unit": unit, "classes": list(data.classes)}
-        write_description(place, told | said | {"budgets": own})
+        common = {"confidence": config.confidence, "unit": unit, "classes": list(data.classes)}
+        write_description(place, common | description | {"budgets": own})
         np.savez_compressed(place / ANSWERS, **_arrays(each), **_groups(data))
-        networks[name] = said
+        networks[name] = description
     return {
         "unit": unit,
         "costs": priced.source,
@@ -202,7 +203,7 @@ def _number(value: float) -> float | None:
 
 def _arrays(each: Headed) -> dict[str, Any]:
     splits = {"validation": each.validation, "test": each.test}
-    return {f"{name}_{key}": getattr(found, key) for name, found in splits.items() for key in ("confidence", "right")}
+    return {f"{name}_{key}": getattr(split, key) for name, split in splits.items() for key in ("confidence", "right")}
 
 
 def _groups(data: DataSplits) -> dict[str, Any]:
@@ -219,13 +220,13 @@ def _pictures(
     most = max(chosen, key=lambda each: -sum(share * math.log(share) for share in each["leave"].values() if share))
     test = headed[most["name"]].test
     left = Policy(tuple(most["thresholds"].values()), 0, 0, 0, 0).leave(test.confidence)
-    found = {}
+    by_exit = {}
     for number, (name, share) in enumerate(most["leave"].items()):
         positions = np.flatnonzero(left == number)[:SHOWN]
         if len(positions):
             pictures = [_png(each) for each in as_pictures(_images(data.test, positions), data)]
-            found[name] = {"network": most["name"], "share": share, "png": pictures}
-    return found
+            by_exit[name] = {"network": most["name"], "share": share, "png": pictures}
+    return by_exit
 
 
 def _images(images: EvaluationSet, positions: Any) -> torch.Tensor:

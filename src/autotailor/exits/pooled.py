@@ -24,7 +24,7 @@ from autotailor.profiling import LUT, DeviceConfig, Measurement, exporting_runti
 from autotailor.serving.files.exits import OUTPUTS, Confidence, Exit, Thresholds
 
 FOLDER = "pool"
-"""Of the pool, beside those of the SubNets."""
+"""The folder of the pool, beside the folders of the SubNets."""
 GUARANTEED = "guaranteed"
 
 
@@ -33,7 +33,7 @@ def pool_exits(
     net: SuperNet,
     subnets: Mapping[str, SubNet],
     headed: Mapping[str, Headed],
-    said: Mapping[str, Any],
+    content: Mapping[str, Any],
     images: Mapping[str, Floats],
     lut: LUT,
     device: DeviceConfig,
@@ -46,7 +46,7 @@ def pool_exits(
         net: the SuperNet, with whose tensors members share what they have not trained alone.
         subnets: by name of the export.
         headed: the same with exits.
-        said: content of ``exits.json``.
+        content: of ``exits.json``.
         images: that ncnn's answers are compared for, by name, each ``[n, channels, height, width]``.
         lut: of the device.
         device: the device.
@@ -58,13 +58,13 @@ def pool_exits(
     Raises:
         PoolError: a member does not compute what its network computes in PyTorch.
     """
-    probabilities = any(each["probabilities"] for each in said["networks"].values())
-    confidence = Confidence(said["confidence"], OUTPUTS[probabilities])
+    probabilities = any(each["probabilities"] for each in content["networks"].values())
+    confidence = Confidence(content["confidence"], OUTPUTS[probabilities])
     run = Run(net, None, None, {}, lut, device)
     members = []
     for name, each in headed.items():
         exported = _exported(folder / name, name, subnets[name], each, images[name])
-        members.append((exported, _facts(run, subnets[name], each, said["networks"][name], _rows(said, name))))
+        members.append((exported, _facts(run, subnets[name], each, content["networks"][name], _rows(content, name))))
     return write_pool(folder / FOLDER, net, members, replace(origin, confidence=confidence, weights=OWN))
 
 
@@ -76,25 +76,25 @@ def _exported(folder: Path, name: str, subnet: SubNet, each: Headed, images: Any
     return ExportedMember(subnet, param, weights, images, logits, tuple(exits), name)
 
 
-def _rows(said: Mapping[str, Any], name: str) -> dict[str, Mapping[str, float | None]]:
+def _rows(content: Mapping[str, Any], name: str) -> dict[str, Mapping[str, float | None]]:
     """The thresholds of an export by name: of budgets for which it is chosen, and the guaranteed ones."""
-    chosen = choices_of(said["budgets"], name)
+    chosen = choices_of(content["budgets"], name)
     rows = {key.replace(" ", ""): row["thresholds"] for key, row in chosen.items() if row["thresholds"]}
-    safe = said["networks"][name]["guaranteed"]
+    safe = content["networks"][name]["guaranteed"]
     return rows | ({GUARANTEED: safe["thresholds"]} if safe and safe["thresholds"] else {})
 
 
 def _facts(
-    run: Run, subnet: SubNet, each: Headed, said: Mapping[str, Any], rows: Mapping[str, Mapping[str, float | None]]
+    run: Run, subnet: SubNet, each: Headed, network: Mapping[str, Any], rows: Mapping[str, Mapping[str, float | None]]
 ) -> Facts:
     """What is known of a member: latencies with all its exits, accuracies on the validation set."""
-    costs = Costs(tuple(said["segments"]), tuple(said["heads"]))
+    costs = Costs(tuple(network["segments"]), tuple(network["heads"]))
     reach = costs.reach([True] * len(costs.heads))
     right = 100 * each.validation.right
     error = float(right[:, -1].std() / np.sqrt(len(right)))
-    known = replace(run, evaluated={subnet.id: Measured.alone(float(right[:, -1].mean()), error)})
+    evaluated = replace(run, evaluated={subnet.id: Measured.alone(float(right[:, -1].mean()), error)})
     whole = Measurement(subnet.id, float(reach[-1]), 0.0, 0, float(reach[-1]))
-    (facts,) = facts_of(known, [subnet], [whole])
+    (facts,) = facts_of(evaluated, [subnet], [whole])
     exits = tuple(
         Exit(name, float(right[:, number].mean()), float(reach[number]), f"out{number}")
         for number, name in enumerate(each.names)
@@ -103,5 +103,5 @@ def _facts(
         (name, tuple(row.get(exit_.name) for exit_ in exits)) for name, row in rows.items() if exits
     )
     return replace(
-        facts, measured_ms=said["worst_measured"], measured_error_ms=None, exits=exits, thresholds=thresholds
+        facts, measured_ms=network["worst_measured"], measured_error_ms=None, exits=exits, thresholds=thresholds
     )

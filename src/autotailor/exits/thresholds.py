@@ -32,8 +32,8 @@ SURE = 1.645
 def grids(confidence: Floats, most: int = QUANTILES) -> list[Floats]:
     """The thresholds of each exit, rising from 0: quantiles at equal shares of the pictures ``[n, exits]``."""
     levels = np.arange(1, most - 1) / (most - 1)
-    found = [np.quantile(column, levels, method="higher") for column in confidence.T]
-    return [np.unique(np.concatenate([[0.0], quantiles])) for quantiles in found]
+    quantiles = [np.quantile(column, levels, method="higher") for column in confidence.T]
+    return [np.unique(np.concatenate([[0.0], own])) for own in quantiles]
 
 
 def front(answers: Answers, costs: Costs, *, worst: float = np.inf, most: int = QUANTILES) -> list[Policy]:
@@ -103,7 +103,7 @@ class _Table:
         self._answers, self._bins, self._costs = answers, bins, costs
 
     def front(self, worst: float) -> Iterator[Policy]:
-        """The best combinations whose worst cost is at most this."""
+        """The best combinations whose worst cost is at most ``worst``."""
         accuracy, first, second, furthest = self._sums()
         accuracy = accuracy.round(DIGITS)
         spread = np.sqrt(np.maximum(second - first**2, 0.0))
@@ -154,15 +154,15 @@ class _Table:
         """Mean of weights over the bins of the exits up to one: ``[t_1, ..., t_e]``."""
         shape = [2 if size == 1 else size for size in self.sizes[: e + 1]]
         flat = np.ravel_multi_index(self._bins[: e + 1], shape)
-        found = np.bincount(flat, weights, minlength=int(np.prod(shape))).reshape(shape) / self.count
-        return found[:1] if self.held is not None else found
+        histogram = np.bincount(flat, weights, minlength=int(np.prod(shape))).reshape(shape) / self.count
+        return histogram[:1] if self.held is not None else histogram
 
     def _stays(self, e: int, weights: Floats) -> Floats:
         """Sum of weights over the pictures that no exit up to one keeps."""
-        found = self._histogram(e, weights)
+        sums = self._histogram(e, weights)
         for axis in range(e + 1):
-            found = np.cumsum(found, axis=axis)
-        return found.reshape(found.shape + (1,) * (len(self.sizes) - e - 1))
+            sums = np.cumsum(sums, axis=axis)
+        return sums.reshape(sums.shape + (1,) * (len(self.sizes) - e - 1))
 
     def _all(self, e: int, weights: Floats) -> Floats | float:
         """Sum of weights over the pictures that get to an exit."""

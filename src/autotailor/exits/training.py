@@ -61,7 +61,7 @@ class Head(nn.Module):
 
     @property
     def is_full(self) -> bool:
-        """Whether it has a convolution."""
+        """Whether the head has a convolution."""
         return "kernel" in self._parameters
 
     def pooled(self, x: torch.Tensor) -> torch.Tensor:
@@ -80,7 +80,7 @@ class Head(nn.Module):
 
     @torch.no_grad()
     def measure(self, x: torch.Tensor) -> None:
-        """Takes the scales of its channels from some inputs."""
+        """Takes the scales of the head's channels from some inputs."""
         scale = x.transpose(1, self._place.axis).flatten(2).square().mean(dim=(0, 2)).sqrt()
         self.scale.copy_(scale.clamp_min(1e-3 * float(scale.max())))
 
@@ -91,16 +91,16 @@ class Head(nn.Module):
         x, y = (rows - centre).double(), (logits - middle).double()
         gram = x.T @ x
         gram += RIDGE * gram.diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-        found = torch.linalg.solve(gram, x.T @ y).T.float()
-        self.weight.copy_(found)
-        self.bias.copy_(middle - found @ centre)
+        weight = torch.linalg.solve(gram, x.T @ y).T.float()
+        self.weight.copy_(weight)
+        self.bias.copy_(middle - weight @ centre)
 
     def arrays(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Its weights for a graph, with the scales in them."""
-        found = {name: value.detach().cpu().numpy().copy() for name, value in self.named_parameters()}
+        """The head's weights for a graph, with the scales in them."""
+        weights = {name: value.detach().cpu().numpy().copy() for name, value in self.named_parameters()}
         scale, name = self.scale.cpu().numpy(), "kernel" if self.is_full else "weight"
-        found[name] = found[name] / scale.reshape([1, -1, *[1] * (found[name].ndim - 2)])
-        return found
+        weights[name] = weights[name] / scale.reshape([1, -1, *[1] * (weights[name].ndim - 2)])
+        return weights
 
 
 class _Lesson:
@@ -114,8 +114,8 @@ class _Lesson:
     @torch.no_grad()
     def shown(self, images: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
         """What heads read, and the network's logits."""
-        found = self._network(sized(images, self._side))
-        return list(found[:-1]), found[-1].flatten(1)
+        outputs = self._network(sized(images, self._side))
+        return list(outputs[:-1]), outputs[-1].flatten(1)
 
     def __call__(self, batch: Step) -> float:
         features, logits = self.shown(batch.images)
@@ -186,11 +186,11 @@ def _begin(heads: Sequence[Head], lesson: _Lesson, stream: LaterEpochs, batch_si
     logits = []
     device = device_of(heads[0])
     for number, (images, _) in enumerate(islice(stream.batches(0, batch_size), -(-SOLVED // batch_size))):
-        features, found = lesson.shown(put_images(images, device))
+        features, batch_logits = lesson.shown(put_images(images, device))
         for head, x, kept in zip(heads, features, rows, strict=True):
             if number == 0:
                 head.measure(x)
             kept.append(head.pooled(x))
-        logits.append(found)
+        logits.append(batch_logits)
     for head, kept in zip(heads, rows, strict=True):
         head.solve(torch.cat(kept), torch.cat(logits))

@@ -18,7 +18,7 @@ class Margin:
     """
 
     def __init__(self, beside_ms: float = 0.05) -> None:
-        """``beside_ms``: what is taken as long as no call has told."""
+        """``beside_ms``: what is taken until a call has been measured."""
         self._beside_ms = beside_ms
 
     def left(self, deadline_ms: float) -> float:

@@ -110,7 +110,7 @@ class Service:
         return dict(self.status()["settings"])
 
     def load(self) -> tuple[float, float]:
-        """How much slower operators run than without load, and waiting as a share of CPU time, as it has learnt."""
+        """How much slower operators run than without load, and waiting as a share of CPU time, as the engine learnt."""
         slowdown, waiting = ctypes.c_double(), ctypes.c_double()
         library.call("load", self._open(), slowdown, waiting)
         return slowdown.value, waiting.value

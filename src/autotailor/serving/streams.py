@@ -102,7 +102,7 @@ def read_known(folder: Path, members: Sequence[Member]) -> dict[str, Known]:
     Raises:
         PoolError: a member has no such file, so that nothing is known of its exits.
     """
-    found = {}
+    answers = {}
     for member in members:
         path = folder / member.name / ANSWERS
         if not path.is_file():
@@ -111,17 +111,17 @@ def read_known(folder: Path, members: Sequence[Member]) -> dict[str, Known]:
                 "folder exits of a finished run, results/MODEL/DEVICE/exits"
             )
         with np.load(path) as arrays:
-            found[member.name] = Known(arrays["validation_confidence"], arrays["validation_right"])
-    return found
+            answers[member.name] = Known(arrays["validation_confidence"], arrays["validation_right"])
+    return answers
 
 
-def hard_pictures(known: Mapping[str, Known]) -> npt.NDArray[np.bool_]:
+def hard_pictures(answers: Mapping[str, Known]) -> npt.NDArray[np.bool_]:
     """Which pictures are hard, ``[n]``: the half with the lowest mean rank of confidence over all exits.
 
     Raises:
         PoolError: no member has exits, or there are too few pictures.
     """
-    columns = [column for each in known.values() for column in each.confidence.T]
+    columns = [column for each in answers.values() for column in each.confidence.T]
     if not columns or len(columns[0]) < 2:
         raise PoolError("no member has exits with answers, which say how hard pictures are; make some (space.exits)")
     ranks = np.mean([np.argsort(np.argsort(column, kind="stable")) for column in columns], axis=0)
@@ -132,7 +132,7 @@ def hard_pictures(known: Mapping[str, Known]) -> npt.NDArray[np.bool_]:
 
 def replay_stream(
     members: Sequence[Member],
-    known: Mapping[str, Known],
+    answers: Mapping[str, Known],
     passages: Sequence[Passage],
     deadline_ms: float,
     thresholds: str = "",
@@ -142,7 +142,7 @@ def replay_stream(
 
     Args:
         members: of the pool.
-        known: by name of the member.
+        answers: by name of the member.
         passages: of the stream.
         deadline_ms: of each picture, from its arrival; a picture arrives when the one before is answered.
         thresholds: name of those at which pictures leave; a member without them, and an empty name: at deadlines only.
@@ -153,17 +153,17 @@ def replay_stream(
     """
     if not 0 < deadline_ms < float("inf"):
         raise PoolError(f"a deadline of {deadline_ms:g} ms, expected some")
-    random, hard = np.random.default_rng(seed), hard_pictures(known)
+    random, hard = np.random.default_rng(seed), hard_pictures(answers)
     halves = np.flatnonzero(~hard), np.flatnonzero(hard)
     places = [(member, number) for member in members for number in range(len(member.exits) + 1)]
     rows = {(member.name, number): row for row, (member, number) in enumerate(places)}
     replay = Replay([_until(member, number) for member, number in places], deadline_ms=deadline_ms)
-    row, seconds, found = len(places) - 1, 0.0, list[Answered]()
+    row, seconds, answered = len(places) - 1, 0.0, list[Answered]()
     for part, passage in enumerate(passages):
         for is_hard in random.random(passage.pictures) < passage.hard:
             replay.at(seconds)
             row = replay.choose(row).member
-            member, own = places[row][0], known[places[row][0].name]
+            member, own = places[row][0], answers[places[row][0].name]
             picture = random.choice(halves[int(is_hard)])
             done = _reach(member) * passage.slowdown * np.exp(SPREAD * random.standard_normal())
             number, took = _leaves(done, own.confidence[picture], _limits(member, thresholds), deadline_ms)
@@ -171,8 +171,8 @@ def replay_stream(
             seconds += took / 1e3
             name = member.exits[number].name if number < len(member.exits) else LAST
             right = float(own.right[picture, number])
-            found.append(Answered(part, bool(is_hard), member.name, name, took, took <= deadline_ms, right))
-    return found
+            answered.append(Answered(part, bool(is_hard), member.name, name, took, took <= deadline_ms, right))
+    return answered
 
 
 def _until(member: Member, number: int) -> Member:

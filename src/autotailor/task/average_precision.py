@@ -36,17 +36,17 @@ ABSENT, BOX = -2.0, -1.0
 _BITS = 1 << np.arange(len(THRESHOLDS))
 
 
-def matched(found: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def matched(detections: torch.Tensor, boxes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Which detections are right, and which do not count, bool ``[n, d, thresholds]``.
 
     Args:
-        found: ``[n, d, 6]``: edges, score and class, the best first; the class of absent ones is -1.
-        wanted: ``[n, g, 6]``: edges, class, and 1 for a crowd, of which any number may be found; see ``labels.BOX``.
+        detections: ``[n, d, 6]``: edges, score and class, the best first; the class of absent ones is -1.
+        boxes: ``[n, g, 6]``: edges, class, and 1 for a crowd, of which any number may be found; see ``labels.BOX``.
     """
     import torch
 
-    overlap, thresholds = _overlaps(found, wanted), found.new_tensor(THRESHOLDS)[:, None]
-    crowds = wanted[:, None, :, 5] > 0
+    overlap, thresholds = _overlaps(detections, boxes), detections.new_tensor(THRESHOLDS)[:, None]
+    crowds = boxes[:, None, :, 5] > 0
     is_free = ~crowds.expand(-1, len(THRESHOLDS), -1)
     right, ignored = [], []
     for each in overlap.unbind(1):
@@ -60,11 +60,11 @@ def matched(found: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Tensor, to
     return torch.stack(right, 1), torch.stack(ignored, 1)
 
 
-def _overlaps(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+def _overlaps(detections: torch.Tensor, boxes: torch.Tensor) -> torch.Tensor:
     """IoU of detections and boxes of one class, else -1, ``[n, d, g]``; with a crowd the share of the detection."""
     import torch
 
-    first, second = found[:, :, None], wanted[:, None]
+    first, second = detections[:, :, None], boxes[:, None]
     sides = (torch.minimum(first[..., 2:4], second[..., 2:4]) - torch.maximum(first[..., :2], second[..., :2])).clamp(0)
     inner, (area, other) = sides.prod(-1), ((each[..., 2:4] - each[..., :2]).prod(-1) for each in (first, second))
     whole = torch.where(second[..., 5] > 0, area, area + other - inner).clamp(min=1e-12)
@@ -87,7 +87,7 @@ def of_pictures(right: torch.Tensor, ignored: torch.Tensor, boxes: torch.Tensor)
     return ap.where(boxes > 0, 1.0)
 
 
-def rows(found: torch.Tensor, wanted: torch.Tensor, right: torch.Tensor, ignored: torch.Tensor) -> torch.Tensor:
+def rows(detections: torch.Tensor, boxes: torch.Tensor, right: torch.Tensor, ignored: torch.Tensor) -> torch.Tensor:
     """What ``of_set`` reads of pictures: float32 ``[n, d + g, 4]``, a row for each detection and each box.
 
     A row has the score (``ABSENT``, ``BOX``), the class, and two numbers whose bits say at which thresholds the
@@ -95,13 +95,13 @@ def rows(found: torch.Tensor, wanted: torch.Tensor, right: torch.Tensor, ignored
     """
     import torch
 
-    bits = torch.from_numpy(_BITS).to(found)
-    scores = found[..., 4].where(found[..., 5] >= 0, ABSENT)
-    parts = [scores, found[..., 5], (right * bits).sum(2), (ignored * bits).sum(2)]
-    is_box = (wanted[..., 4] >= 0) & (wanted[..., 5] == 0)
-    nothing = torch.zeros_like(wanted[..., 4])
-    boxes = [torch.where(is_box, BOX, ABSENT), wanted[..., 4], nothing, nothing]
-    return torch.cat([torch.stack(parts, 2), torch.stack(boxes, 2)], 1).float()
+    bits = torch.from_numpy(_BITS).to(detections)
+    scores = detections[..., 4].where(detections[..., 5] >= 0, ABSENT)
+    parts = [scores, detections[..., 5], (right * bits).sum(2), (ignored * bits).sum(2)]
+    is_box = (boxes[..., 4] >= 0) & (boxes[..., 5] == 0)
+    nothing = torch.zeros_like(boxes[..., 4])
+    box_parts = [torch.where(is_box, BOX, ABSENT), boxes[..., 4], nothing, nothing]
+    return torch.cat([torch.stack(parts, 2), torch.stack(box_parts, 2)], 1).float()
 
 
 def of_set(kept: npt.NDArray[Any]) -> tuple[float, FloatArray]:
@@ -129,19 +129,19 @@ def _of_class(
     pictures: npt.NDArray[np.int64],
     boxes: npt.NDArray[np.int64],
 ) -> tuple[float, FloatArray]:
-    """The same for one class, from its detections in the order of their scores."""
+    """``of_set`` of one class, from its detections in the order of their scores."""
     total, hits, counted = boxes.sum(), (right & ~ignored).astype(np.float64), (~ignored).astype(np.float64)
     if not len(hits):
         return 0.0, np.zeros(len(boxes))
-    found, said = hits.cumsum(0), np.maximum(counted.cumsum(0), 1)
-    best = np.maximum.accumulate((found / said)[::-1])[::-1]
-    value = np.mean([_at_recalls(found[:, t] / total, best[:, t]) for t in range(hits.shape[1])])
+    tp, n = hits.cumsum(0), np.maximum(counted.cumsum(0), 1)
+    best = np.maximum.accumulate((tp / n)[::-1])[::-1]
+    value = np.mean([_at_recalls(tp[:, t] / total, best[:, t]) for t in range(hits.shape[1])])
     steps = np.arange(len(hits))[:, None]
     is_peak = np.vstack([best[1:] < best[:-1], np.ones((1, hits.shape[1]), bool)])
     peak = np.minimum.accumulate(np.where(is_peak, steps, len(hits))[::-1])[::-1]
     read = np.zeros_like(hits)
     np.add.at(read, (peak, np.arange(hits.shape[1])), hits)
-    read = read / said
+    read = read / n
     later, weighted = (each[::-1].cumsum(0)[::-1] for each in (read, read * best))
     own = (hits * (best + later) - counted * weighted).mean(1)
     area = (hits * best).sum(0).mean() / total

@@ -42,8 +42,8 @@ def distillation_loss(
     """
     t = lesson.temperature
     if lesson.independent:
-        wanted = torch.sigmoid(teacher / t)
-        soft = _binary(logits / t, wanted) - _binary(teacher / t, wanted)
+        probabilities = torch.sigmoid(teacher / t)
+        soft = _binary(logits / t, probabilities) - _binary(teacher / t, probabilities)
     else:
         soft = functional.kl_div(
             functional.log_softmax(logits / t, dim=1),
@@ -62,6 +62,6 @@ def pixels(maps: torch.Tensor) -> torch.Tensor:
     return maps.movedim(1, -1).flatten(0, -2)
 
 
-def _binary(logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+def _binary(logits: torch.Tensor, probabilities: torch.Tensor) -> torch.Tensor:
     """Binary cross entropies, summed over the classes and averaged over the batch."""
-    return functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none").sum(1).mean()
+    return functional.binary_cross_entropy_with_logits(logits, probabilities, reduction="none").sum(1).mean()

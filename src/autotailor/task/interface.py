@@ -2,7 +2,7 @@
 
 A network turns pictures into outputs, one row for each picture, and a picture has a target. A task says what both mean.
 Outputs are a tensor ``[n, ...]``, or a tuple where a network returns several.
-Of each picture it keeps a value from 0 to 1, how right the outputs are, and a loss. Whatever compares SubNets
+Of each picture a task keeps a value from 0 to 1, how right the outputs are, and a loss. Whatever compares SubNets
 (sensitivities, predictions, the search, races) computes with means of these values and losses.
 """
 
@@ -85,10 +85,10 @@ class Asked:
 
 
 class Task(ABC):
-    """One kind of task. It does not change, and one object of it serves all threads.
+    """One kind of task. An object of it does not change, and serves all threads.
 
     Args:
-        told: what the configuration or the data tell it beside its name; "" for most tasks.
+        told: what the configuration or the data tell the task beside its name; "" for most tasks.
 
     Attributes:
         name: in the configuration (``data.task``).
@@ -127,7 +127,7 @@ class Task(ABC):
         return self.target_axes == 3 and not self.has_boxes
 
     def check(self) -> None:  # noqa: B027  # most tasks are told nothing
-        """Raises TaskError where what it is told cannot be used."""
+        """Raises TaskError where what the task is told cannot be used."""
 
     def read(self, outputs: Any, side: int) -> Any:
         """What all methods but ``loss`` take as outputs, which are of images of some side in pixels; here the same."""
@@ -144,7 +144,7 @@ class Task(ABC):
 
     @abstractmethod
     def answers(self, outputs: Any) -> torch.Tensor:
-        """The targets that outputs without their final activation stand for; those of unlabelled pictures."""
+        """The targets that outputs without their final activation stand for; unlabelled pictures get these."""
 
     def beside(self, labels: Targets, groups: npt.NDArray[np.int64], answers: Targets) -> Targets:
         """Targets of a set from the original network's answers, with the pictures' labels where ``compares`` is set.
@@ -191,11 +191,11 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+    def doubt(self, evaluated: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """The reason not to trust a network with these data, with the cause if one is found; "" where it is good.
 
         Args:
-            asked: what the network says of the validation set.
+            evaluated: what the network says of the validation set.
             data: the splits, with targets.
             resolution: side to which images are resized for the network, in pixels; 0 leaves their size.
             name: of the network.
@@ -203,7 +203,7 @@ class Task(ABC):
 
     def no_better(
         self,
-        asked: Asked,
+        evaluated: Asked,
         data: DataSplits,
         resolution: int,
         name: str,
@@ -214,7 +214,7 @@ class Task(ABC):
         """``doubt`` of a network that is no better than chance by more than two standard errors; "" of others.
 
         Args:
-            asked: see ``doubt``.
+            evaluated: see ``doubt``.
             data: see ``doubt``.
             resolution: see ``doubt``.
             name: of the network, and of what is said of it: "NETWORK has SCORE".
@@ -223,7 +223,7 @@ class Task(ABC):
             chance: 0 to 1; None takes that of the task.
         """
         chance = self.chance(data.validation.labels) if chance is None else chance
-        value, error = self.total(asked.values, data.validation.groups)
+        value, error = self.total(evaluated.values, data.validation.groups)
         if value > 100.0 * chance + 2.0 * np.nan_to_num(error):
             return ""
         return (

@@ -64,8 +64,8 @@ class Answers:
     @property
     def chance(self) -> float:
         """Share of the images that would be right if predictions were independent of labels (Cohen, 1960)."""
-        said, true = (np.bincount(x, minlength=self.classes) / len(x) for x in (self.predicted, self.labels))
-        return float(said @ true)
+        predicted, true = (np.bincount(x, minlength=self.classes) / len(x) for x in (self.predicted, self.labels))
+        return float(predicted @ true)
 
     @property
     def count(self) -> int:
@@ -91,13 +91,13 @@ class Answers:
         from scipy.stats import random_table
 
         _, first = np.unique(self.groups, return_index=True)
-        said, true = self.predicted[first], self.labels[first]
-        classes = np.union1d(said, true)
+        predicted, true = self.predicted[first], self.labels[first]
+        classes = np.union1d(predicted, true)
         if len(classes) > FEW_CLASSES:
             return False
-        rows, columns = ((kind[None, :] == classes[:, None]).sum(axis=1) for kind in (said, true))
+        rows, columns = ((kind[None, :] == classes[:, None]).sum(axis=1) for kind in (predicted, true))
         drawn = random_table(rows, columns, seed=0).rvs(DRAWN)
-        by_chance = np.trace(drawn, axis1=1, axis2=2) >= np.sum(said == true)
+        by_chance = np.trace(drawn, axis1=1, axis2=2) >= np.sum(predicted == true)
         return bool((1 + by_chance.sum()) / (1 + DRAWN) < level)
 
     def matched(self) -> BoolArray:
@@ -130,28 +130,28 @@ def _exceeds(share: float, expected: float, count: int, level: float = LEVEL) ->
     return bool(binomtest(hits, count, min(1.0, expected), alternative="greater").pvalue < level)
 
 
-def complaint(asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+def complaint(evaluated: Asked, data: DataSplits, resolution: int, name: str) -> str:
     """See ``Task.doubt``."""
-    answers = Answers(asked.answers, data.validation.labels, data.validation.groups, data.num_classes)
-    found = f"{name} is right for {answers.right.mean():.1%} of the validation images of data {data.name}"
+    answers = Answers(evaluated.answers, data.validation.labels, data.validation.groups, data.num_classes)
+    message = f"{name} is right for {answers.right.mean():.1%} of the validation images of data {data.name}"
     matched = answers.matched()
     moved = _better(matched, answers)
     order = f"would be for {matched.mean():.1%} if its classes had another order: {_moved(answers.order())}"
     if moved and matched.mean() > MOSTLY:
-        return f"{found}, and {order}; give the data's classes the network's order (number its folders)"
-    if answers.right.mean() < CONTENT and not data.signal and (cause := _other_pixels(answers, asked.ask, data)):
-        return f"{found}; {cause}"
+        return f"{message}, and {order}; give the data's classes the network's order (number its folders)"
+    if answers.right.mean() < CONTENT and not data.signal and (cause := _other_pixels(answers, evaluated.ask, data)):
+        return f"{message}; {cause}"
     if answers.above_chance():
         return ""
-    found = f"{found}, by chance it would be for {answers.chance:.1%}" + (f", and {order}" if moved else "")
+    message = f"{message}, by chance it would be for {answers.chance:.1%}" + (f", and {order}" if moved else "")
     if answers.above_chance(DOUBT) or answers.right.all():
         what = "images" if answers.count == len(answers.labels) else "groups of images (data.groups)"
-        found = (
-            f"{found}, and {answers.count} {what} are too few to tell these apart for sure (a larger validation set "
+        message = (
+            f"{message}, and {answers.count} {what} are too few to tell these apart for sure (a larger validation set "
             f"could, as with data.fractions=[0.6,0.2,0.2])"
         )
     return (
-        f"{found}; check that it was trained on these classes, in this order (folders are sorted by name), and on "
+        f"{message}; check that it was trained on these classes, in this order (folders are sorted by name), and on "
         f"{data.read(resolution)}, normalised by mean {_short(data.mean)} and std {_short(data.std)}"
     )
 
@@ -167,7 +167,7 @@ def _better(other: BoolArray, answers: Answers) -> bool:
 
 def _moved(order: IntArray) -> str:
     """The classes of the network that have another number in the data."""
-    moved = [f"{said} is {true}" for said, true in enumerate(order.tolist()) if said != true]
+    moved = [f"{predicted} is {true}" for predicted, true in enumerate(order.tolist()) if predicted != true]
     return "the network's class " + ", ".join(moved[:LISTED]) + (" ..." if len(moved) > LISTED else "") + " in the data"
 
 

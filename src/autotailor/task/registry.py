@@ -40,7 +40,7 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def find(name: str) -> Task:
-    """The task of a name, behind which may stand what it is told (``Task``); raises TaskError where there is none."""
+    """The task of a name, behind which may stand what the task is told; raises TaskError where there is none."""
     kind, _, told = name.partition(" ")
     if kind not in names():
         raise TaskError(f"data.task: unknown task {kind!r}; known are {', '.join(names())}{meant(kind, names())}")
@@ -94,6 +94,6 @@ def score_of(data: DataSplits) -> Score:
 
 
 def score(section: Mapping[str, Any]) -> Score:
-    """The same for a section ``data`` of the configuration."""
+    """What is reported of networks on the data of a section ``data`` of the configuration."""
     task = of_section(section)
     return task.score if has_labels(section) else task.agreement

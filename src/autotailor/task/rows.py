@@ -48,8 +48,8 @@ def probabilities(outputs: torch.Tensor) -> str:
 
 def first(outputs: Any) -> torch.Tensor:
     """The tensor that a network returns, of several the first."""
-    found: torch.Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
-    return found
+    tensor: torch.Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
+    return tensor
 
 
 def single(outputs: Any) -> torch.Tensor | None:

@@ -40,7 +40,7 @@ class Score:
 
     @property
     def mean_title(self) -> str:
-        """The name of the mean there."""
+        """The name of the mean at the beginning of a sentence or a heading."""
         return _first_large(self.mean)
 
 

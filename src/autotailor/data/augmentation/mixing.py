@@ -73,8 +73,8 @@ class Mixing:
 def mixing(data: DataSplits, config: AugmentationConfig, seed: int) -> Mixing | None:
     """What mixes the batches of a training; None where the configuration mixes nothing, or labels are masks or boxes.
 
-    CutMix is left out where labels are numbers: a share of the pixels is no share of a length or an age. MixUp is there
-    what it is for regression (Zhang et al., 2018), the same mean of two pictures and of their numbers.
+    CutMix is left out where labels are numbers: a share of the pixels is no share of a length or an age. MixUp stays
+    and is the same mean of two pictures and of their numbers, as for regression (Zhang et al., 2018).
 
     Args:
         data: the splits.

@@ -105,7 +105,7 @@ class Arrays(Dataset):
         self._parts()
 
     def verify(self) -> None:
-        """Raises DataError also where a signal holds no finite numbers; they are looked at once for a content."""
+        """Raises DataError also where a number of a signal is not finite; a content is looked at once."""
         if verdict := verdict_on(self.fingerprint(), EXAMINER, self._not_finite):
             raise self._refusal(verdict)
 
@@ -121,7 +121,7 @@ class Arrays(Dataset):
 
     def classes(self) -> tuple[str, ...] | None:
         """Names of labels that are names; numbers from 0 to the largest where they are classes; ``y`` or ``y0`` ..."""
-        return self._known[0] if self._config.labels else None
+        return self._classes_and_labels[0] if self._config.labels else None
 
     def fingerprint(self) -> str:
         """See Dataset."""
@@ -147,10 +147,10 @@ class Arrays(Dataset):
                 f"channels; give one number for each, none for those of the training signals, or another data.layout"
             )
         train, *held = (Signals(part.values, positions, last, mean, std) for part, positions in chosen)
-        labels, *known = (part.labels[positions] for part, positions in chosen)
+        labels, *held_labels = (part.labels[positions] for part, positions in chosen)
         groups = [part.groups[positions] for part, positions in chosen[1:]]
         task = scaled(config.task, labels) if config.labels else config.task
-        sets = [SignalSet(*each, task) for each in zip(held, known, groups, strict=True)]
+        sets = [SignalSet(*each, task) for each in zip(held, held_labels, groups, strict=True)]
         return DataSplits(
             name=config.name,
             num_classes=len(self.classes() or ()),
@@ -169,14 +169,14 @@ class Arrays(Dataset):
         alone = all(
             part.labels.ndim == 1 and len(np.unique(part.groups)) == len(part.groups) for part in parts.values()
         )
-        known = {
+        to_divide = {
             name: parting.Part(
                 (part.labels if alone else np.full(len(part.labels), UNKNOWN)).tolist(),
                 [str(group) for group in part.groups],
             )
             for name, part in parts.items()
         }
-        return parting.assign(self._config, (self.classes() or ()) if alone else (), known)
+        return parting.assign(self._config, (self.classes() or ()) if alone else (), to_divide)
 
     def _files(self) -> list[Path]:
         if self._root.is_dir():
@@ -211,7 +211,7 @@ class Arrays(Dataset):
             )
 
     @cached_property
-    def _known(self) -> tuple[tuple[str, ...], Mapping[str, Array]]:
+    def _classes_and_labels(self) -> tuple[tuple[str, ...], Mapping[str, Array]]:
         """Names of the classes, and the labels of each array of labels as their numbers."""
         whole = {name: np.asarray(array) for name, array in self._arrays.items() if name.partition("_")[0] == "y"}
         if not whole:
@@ -233,7 +233,7 @@ class Arrays(Dataset):
         return tuple(map(str, range(last + 1))), {name: array.astype(np.int64) for name, array in given.items()}
 
     def _numbers(self, given: Mapping[str, Array]) -> tuple[tuple[str, ...], Mapping[str, Array]]:
-        """The same for labels that are numbers: float32 ``[n, k]``."""
+        """Names of the numbers, and the arrays of labels that are numbers, float32 ``[n, k]``."""
         for name, array in given.items():
             if array.dtype.kind not in "iuf" or array.ndim not in (1, 2):
                 raise self._refusal(
@@ -244,27 +244,27 @@ class Arrays(Dataset):
                 row, *column = bad[0].tolist()
                 place = f"row {row}" + (f", column {column[0]}" if column else "")
                 raise self._refusal(f"{place} of {name} is {array[tuple(bad[0])]}; leave it out, or correct it")
-        found = {name: array.reshape(len(array), -1).astype(np.float32) for name, array in given.items()}
-        if len(sizes := {array.shape[1] for array in found.values()}) > 1:
+        numbers = {name: array.reshape(len(array), -1).astype(np.float32) for name, array in given.items()}
+        if len(sizes := {array.shape[1] for array in numbers.values()}) > 1:
             raise self._refusal(f"labels of its parts have {sorted(sizes)} columns; give each signal as many numbers")
-        return name_numbers(sizes.pop()), found
+        return name_numbers(sizes.pop()), numbers
 
     def _parts(self) -> dict[str, Part]:
         """The parts that there are: ``train``, and ``val`` and ``test`` where the user divided the signals."""
-        arrays, found = self._arrays, dict[str, Part]()
+        arrays, parts = self._arrays, dict[str, Part]()
         for part, spellings in NAMES.items():
             ends = [f"_{word}" for word in spellings] + ([""] if part == "train" else [])
             end = next((end for end in ends if f"x{end}" in arrays), None)
             if end is not None:
-                found[part] = self._part(end)
-        if "train" not in found:
+                parts[part] = self._part(end)
+        if "train" not in parts:
             raise self._refusal(
                 f"it has {', '.join(sorted(arrays)) or 'no arrays'}, expected x_train and y_train, or x and y"
             )
-        sizes = {part.values.shape[1:] for part in found.values()}
+        sizes = {part.values.shape[1:] for part in parts.values()}
         if len(sizes) > 1:
             raise self._refusal(f"signals of its parts have the shapes {sorted(sizes)}; cut them to one")
-        return found
+        return parts
 
     def _part(self, end: str) -> Part:
         values = self._arrays[f"x{end}"]
@@ -276,9 +276,9 @@ class Arrays(Dataset):
         count = len(values)
         labels: Array = np.full(count, UNKNOWN, dtype=np.int64)
         if self._config.labels:
-            if f"y{end}" not in self._known[1]:
+            if f"y{end}" not in self._classes_and_labels[1]:
                 raise self._refusal(f"y{end} is missing beside x{end}; add it, or set data.labels to false")
-            labels = self._known[1][f"y{end}"]
+            labels = self._classes_and_labels[1][f"y{end}"]
         groups = np.asarray(self._arrays.get(f"groups{end}", np.arange(count))).reshape(-1)
         for name, array in (("y", labels), ("groups", groups)):
             if len(array) != count:

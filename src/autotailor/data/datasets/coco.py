@@ -96,19 +96,19 @@ class Coco(Folder):
 
     def layout(self) -> Layout:
         """Lists the pictures of the files by part."""
-        return Layout({part: found.listing for part, found in self._parts.items()})
+        return Layout({part: annotated.listing for part, annotated in self._parts.items()})
 
     def classes(self) -> tuple[str, ...] | None:
         """See Dataset: names of the categories; None where boxes are not looked at."""
         return tuple(self._parts["train"].classes.values()) if self._config.labels else None
 
     def _digest(self, layout: Layout) -> str:
-        """That of the pictures, with their boxes and the code that decodes a network's boxes."""
+        """The digest of the pictures, with their boxes and the code that decodes a network's boxes."""
         parts, decode = self._parts, self._config.decode
         code = factory_content(decode, Path(".snakemake") / "autotailor" / "decode.json") if decode else ""
-        own = [(found.boxes, found.classes) for part, found in parts.items() if part in layout.parts]
-        said = repr((own if self._config.labels else (), code))
-        return f"{super()._digest(layout)} {hashlib.sha256(said.encode()).hexdigest()}"
+        own = [(annotated.boxes, annotated.classes) for part, annotated in parts.items() if part in layout.parts]
+        boxes_and_code = repr((own if self._config.labels else (), code))
+        return f"{super()._digest(layout)} {hashlib.sha256(boxes_and_code.encode()).hexdigest()}"
 
     def load(self) -> DataSplits:
         """See Dataset."""
@@ -117,14 +117,14 @@ class Coco(Folder):
         parts, layout = self._parts, self.layout()
         opened = self._opened(layout, {part: listing.labels for part, listing in layout.parts.items()})
         if self._config.labels:
-            for part, found in parts.items():
-                opened[part] = dataclasses.replace(opened[part], labels=_padded(found.boxes))
+            for part, annotated in parts.items():
+                opened[part] = dataclasses.replace(opened[part], labels=_padded(annotated.boxes))
         return divided(self._config, self.classes() or (), opened)
 
     def _examine(self, layout: Layout) -> list[Content]:
         """See Folder; the sizes that the files tell are compared with those of the pictures."""
         contents = super()._examine(layout)
-        sizes = [size for found in self._parts.values() for size in found.sizes]
+        sizes = [size for annotated in self._parts.values() for size in annotated.sizes]
         pairs = list(zip(layout.files(), sizes, strict=True))
         digest = hashlib.sha256((layout.digest(contents) + repr(sizes)).encode()).hexdigest()
         wrong = verdict_on(digest, SIZES, lambda: _sizes(self._config.name, pairs)).splitlines()
@@ -144,8 +144,8 @@ class Coco(Folder):
             raise DataError(f"data {config.name}: data.train names no file; name the COCO file to learn from there")
         root = Path(config.root).expanduser()
         parts = {part: self._part(part, root / file) for part, file in files.items()}
-        for part, found in parts.items():
-            if found.classes != parts["train"].classes:
+        for part, annotated in parts.items():
+            if annotated.classes != parts["train"].classes:
                 raise DataError(
                     f"data {config.name}: {root / files[part]} has other categories than {root / files['train']}; "
                     f"give all parts the same ids and names"
@@ -160,16 +160,16 @@ class Coco(Folder):
             names = [str(each["file_name"]) for each in pictures]
             sizes = tuple((int(each["width"]), int(each["height"])) for each in pictures)
             places = {each["id"]: number for number, each in enumerate(pictures)}
-            known = sorted((int(each["id"]), str(each["name"])) for each in document["categories"])
+            categories = sorted((int(each["id"]), str(each["name"])) for each in document["categories"])
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
                 f"data {self._config.name}: {path} is no file of COCO's format ({type(error).__name__}: {error}); its "
                 f"images need id, file_name, width and height, and its categories id and name"
             ) from error
-        classes = dict(known)
+        classes = dict(categories)
         twice = [f"{name} twice" for name, count in Counter(names).items() if count > 1]
         twice += [
-            f"the id {id_} of categories twice" for id_, count in Counter(i for i, _ in known).items() if count > 1
+            f"the id {id_} of categories twice" for id_, count in Counter(i for i, _ in categories).items() if count > 1
         ]
         if twice or not classes or not pictures or len(places) < len(pictures):
             what = twice[0] if twice else "an id of images twice" if pictures and classes else "no images or categories"
@@ -224,7 +224,7 @@ class Coco(Folder):
         Raises:
             DataError: some annotations cannot be used; the message names the first of them.
         """
-        found: list[list[tuple[float, ...]]] = [[] for _ in sizes]
+        boxes: list[list[tuple[float, ...]]] = [[] for _ in sizes]
         wrong, labels = list[str](), {id_: number for number, id_ in enumerate(ids)}
         for number, each in enumerate(annotations):
             place = places.get(each.get("image_id"))
@@ -237,9 +237,9 @@ class Coco(Folder):
                 (left, top, w, h), (width, height) = each["bbox"], sizes[place]
                 edges = (left / width, top / height, (left + w) / width, (top + h) / height)
                 label = (float(labels[each["category_id"]]), float(bool(each.get("iscrowd", 0))))
-                found[place].append((*(min(max(edge, 0.0), 1.0) for edge in edges), *label))
+                boxes[place].append((*(min(max(edge, 0.0), 1.0) for edge in edges), *label))
         self._refuse(f"{len(wrong):,} of {len(annotations):,} boxes of {path} cannot be used", wrong)
-        return tuple(map(tuple, found))
+        return tuple(map(tuple, boxes))
 
     def _refuse(self, what: str, wrong: list[str]) -> None:
         """Raises DataError where something cannot be used."""
@@ -252,8 +252,8 @@ class Coco(Folder):
 
 def find_files(folder: Path) -> dict[str, str]:
     """The COCO files of a folder by part, from the folder on, by their names; empty where there is none."""
-    found = [path for pattern in ("*.json", "*/*.json") for path in sorted(folder.glob(pattern)) if _is_coco(path)]
-    boxes = [path for path in found if not path.name.startswith(("captions", "person_keypoints"))]
+    files = [path for pattern in ("*.json", "*/*.json") for path in sorted(folder.glob(pattern)) if _is_coco(path)]
+    boxes = [path for path in files if not path.name.startswith(("captions", "person_keypoints"))]
     if len(boxes) == 1:
         return {"train": str(boxes[0].relative_to(folder))}
     named = {path: str(path.relative_to(folder)).lower() for path in boxes}
@@ -287,11 +287,11 @@ def _wrong_box(box: Any, width: int, height: int) -> str:
 def _padded(boxes: tuple[tuple[tuple[float, ...], ...], ...]) -> npt.NDArray[np.float32]:
     """Boxes of pictures as one array ``[n, most, 6]``, filled with rows that are no box; at least one row."""
     most = max([1, *map(len, boxes)])
-    found = np.zeros((len(boxes), most, len(BOX)), np.float32)
-    found[..., BOX.index("class")] = UNKNOWN
+    padded = np.zeros((len(boxes), most, len(BOX)), np.float32)
+    padded[..., BOX.index("class")] = UNKNOWN
     for number, own in enumerate(boxes):
-        found[number, : len(own)] = np.asarray(own, np.float32).reshape(-1, len(BOX))
-    return found
+        padded[number, : len(own)] = np.asarray(own, np.float32).reshape(-1, len(BOX))
+    return padded
 
 
 def _sizes(name: str, pairs: list[tuple[Path, tuple[int, int]]]) -> str:
@@ -299,9 +299,9 @@ def _sizes(name: str, pairs: list[tuple[Path, tuple[int, int]]]) -> str:
     from autotailor.data.pictures.reading import upright_size
 
     def check(index: int) -> None:
-        path, told = pairs[index]
-        if (found := upright_size(path)) != told:
-            sizes = [" x ".join(map(str, size)) for size in (found, told)]
+        path, stated = pairs[index]
+        if (actual := upright_size(path)) != stated:
+            sizes = [" x ".join(map(str, size)) for size in (actual, stated)]
             raise DataError(f"{path} has {sizes[0]} pixels, and the file of its boxes says {sizes[1]}")
 
     return "\n".join(refusals(f"comparing the pictures of {name} with their boxes", len(pairs), check))

@@ -94,11 +94,11 @@ class Rows:
     def contents(self) -> list[str]:
         """SHA-256 of each picture."""
         with progress(f"reading {self.place}", len(self.rows)) as advance:
-            found = []
+            hashes = []
             for index in range(len(self.rows)):
-                found.append(hashlib.sha256(self.content(index)).hexdigest())
+                hashes.append(hashlib.sha256(self.content(index)).hexdigest())
                 advance()
-        return found
+        return hashes
 
 
 class Huggingface(Dataset):
@@ -130,8 +130,8 @@ class Huggingface(Dataset):
     def _examine(self) -> str:
         """The pictures that cannot be used, a line for each; "" where all can be used."""
         parts = [self._rows(part, rows) for part, rows in self._parts().items()]
-        found = [refusals(f"checking the pictures of {each.place}", len(each.rows), each) for each in parts]
-        return listed([line for lines in found for line in lines])
+        reasons = [refusals(f"checking the pictures of {each.place}", len(each.rows), each) for each in parts]
+        return listed([line for lines in reasons for line in lines])
 
     def fingerprint(self) -> str:
         """SHA-256 over the parts, and the contents of the files that hold the tables and the pictures beside them."""
@@ -143,13 +143,12 @@ class Huggingface(Dataset):
 
     def _digest(self, parts: Mapping[str, Any]) -> str:
         files = {f"{part}/{number}": path for part, rows in parts.items() for number, path in _files(rows)}
-        pictures = {
+        files |= {
             f"{part}/{number} picture": path
             for part, rows in parts.items()
             for number, path in _pictures_beside(rows, self._config.image)
         }
-        found = files | pictures
-        content = digest(list(found), read_contents(list(found.values()), f"reading {self._config.name}"))
+        content = digest(list(files), read_contents(list(files.values()), f"reading {self._config.name}"))
         sizes = {part: len(rows) for part, rows in parts.items()}
         return hashlib.sha256(f"{content} {sizes}".encode()).hexdigest()
 
@@ -204,8 +203,8 @@ class Huggingface(Dataset):
         from datasets import Image
 
         where = f"data {self._config.name}: {part} of {self._config.dataset}"
-        wanted = [self._config.image, *([self._config.label] if self._config.labels else [])]
-        for key, column in zip(("image", "label"), wanted, strict=False):
+        columns = [self._config.image, *([self._config.label] if self._config.labels else [])]
+        for key, column in zip(("image", "label"), columns, strict=False):
             if column not in rows.column_names:
                 raise DataError(
                     f"{where} has no column {column!r}; set data.{key} to one of {', '.join(rows.column_names)}"
@@ -246,19 +245,19 @@ def _named(where: str, loaded: Any) -> Mapping[str, Any]:
     """Maps each part to its rows; splits with other names are left out."""
     if not isinstance(loaded, Mapping):
         return {"train": loaded}
-    found: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     for part, names in NAMES.items():
         present = [name for name in names if name in loaded]
         if len(present) > 1:
             raise DataError(f"{where} has the splits {' and '.join(present)}, but only one can be {part}")
         if present:
-            found[part] = loaded[present[0]]
-    if "train" not in found:
+            parts[part] = loaded[present[0]]
+    if "train" not in parts:
         raise DataError(
             f"{where} has the splits {', '.join(map(str, loaded))}, and none of them is train; save a DatasetDict that "
             f"names the split of training pictures train"
         )
-    return found
+    return parts
 
 
 def _files(rows: Any) -> Sequence[tuple[int, Path]]:

@@ -94,8 +94,8 @@ class Masks(Folder):
             given = tuple(line.strip() for line in lines if line.strip())
         twice = [each for each, count in Counter(given).items() if count > 1]
         if twice or not 2 <= len(given) <= IGNORED:
-            found = f"{twice[0]} twice" if twice else f"{len(given)} classes"
-            raise DataError(f"{where} has {found}; expected 2 to {IGNORED} different names, that of number 0 first")
+            problem = f"{twice[0]} twice" if twice else f"{len(given)} classes"
+            raise DataError(f"{where} has {problem}; expected 2 to {IGNORED} different names, that of number 0 first")
         return given
 
     def check(self) -> None:
@@ -104,7 +104,7 @@ class Masks(Folder):
         self.classes()
 
     def _digest(self, layout: Layout) -> str:
-        """That of the pictures, with their masks and the names of the classes."""
+        """The digest of the pictures, with their masks and the names of the classes."""
         whole = super()._digest(layout)
         if not self._config.labels:
             return whole
@@ -132,18 +132,18 @@ class Masks(Folder):
         name = self._config.name
         folder = root_folder(name, self._config.root, f"{IMAGES}/NAME.jpg", f"{IMAGES} and {MASKS}")
         try:
-            found = unlabelled_parts(name, folder)
+            folders = unlabelled_parts(name, folder)
         except OSError as error:
             raise unlisted(name, folder, error) from error
-        wanted = (IMAGES, MASKS) if self._config.labels else (IMAGES,)
-        for where in found.values():
-            if missing := [each for each in wanted if not (where / each).is_dir()]:
+        inner = (IMAGES, MASKS) if self._config.labels else (IMAGES,)
+        for where in folders.values():
+            if missing := [each for each in inner if not (where / each).is_dir()]:
                 raise DataError(
                     f"data {name}: {where} has no folder {' and no folder '.join(missing)}; put pictures there as "
                     f"{IMAGES}/NAME.jpg, and the classes of their pixels as {MASKS}/NAME{ENDING}"
                 )
-        pictures = {part: list_unlabelled(where / IMAGES) for part, where in found.items()}
-        masks = {part: _paired(name, pictures[part], where / MASKS) for part, where in found.items() if len(wanted) > 1}
+        pictures = {part: list_unlabelled(where / IMAGES) for part, where in folders.items()}
+        masks = {part: _paired(name, pictures[part], folders[part] / MASKS) for part in folders if MASKS in inner}
         return Layout(pictures), Layout(masks)
 
     def _examine(self, layout: Layout) -> list[Content]:
@@ -151,8 +151,8 @@ class Masks(Folder):
         contents = super()._examine(layout)
         if self._config.labels:
             masks = self._layouts()[1]
-            known = layout.digest(contents) + masks.digest(self._examined(masks))
-            digest = hashlib.sha256(known.encode()).hexdigest()
+            digests = layout.digest(contents) + masks.digest(self._examined(masks))
+            digest = hashlib.sha256(digests.encode()).hexdigest()
             pairs = list(zip(layout.files(), masks.files(), strict=True))
             _refuse(self._config.name, verdict_on(digest, SIZES, lambda: _sizes(self._config.name, pairs)).splitlines())
         return contents
@@ -187,14 +187,14 @@ def _paired(name: str, pictures: Listing, folder: Path) -> Listing:
         DataError: a picture has no mask of its own, or a mask no picture.
     """
     masks = set(list_unlabelled(folder).paths)
-    wanted = [path.rpartition(".")[0] + ENDING for path in pictures.paths]
-    counts = Counter(wanted)
-    pairs = list(zip(pictures.paths, wanted, strict=True))
+    mask_paths = [path.rpartition(".")[0] + ENDING for path in pictures.paths]
+    counts = Counter(mask_paths)
+    pairs = list(zip(pictures.paths, mask_paths, strict=True))
     wrong = [f"{pictures.folder / path} has no mask {folder / mask}" for path, mask in pairs if mask not in masks]
-    wrong += [f"{folder / mask} has no picture" for mask in sorted(masks - set(wanted))]
+    wrong += [f"{folder / mask} has no picture" for mask in sorted(masks - set(mask_paths))]
     wrong += [f"{pictures.folder / path} shares its mask with another" for path, mask in pairs if counts[mask] > 1]
     _refuse(name, wrong)
-    return Listing(folder, (), tuple(wanted), (UNKNOWN,) * len(wanted), ())
+    return Listing(folder, (), tuple(mask_paths), (UNKNOWN,) * len(mask_paths), ())
 
 
 def _sizes(name: str, pairs: Sequence[tuple[Path, Path]]) -> str:
@@ -203,9 +203,9 @@ def _sizes(name: str, pairs: Sequence[tuple[Path, Path]]) -> str:
 
     def check(index: int) -> None:
         picture, mask = pairs[index]
-        wanted, found = upright_size(picture), upright_size(mask)
-        if found != wanted:
-            sizes = [" x ".join(map(str, size)) for size in (found, wanted)]
+        picture_size, mask_size = upright_size(picture), upright_size(mask)
+        if mask_size != picture_size:
+            sizes = [" x ".join(map(str, size)) for size in (mask_size, picture_size)]
             raise DataError(f"{mask} has {sizes[0]} pixels, and {picture} has {sizes[1]}")
 
     return "\n".join(refusals(f"comparing the masks of {name} with their pictures", len(pairs), check))

@@ -129,12 +129,12 @@ def read_recording(content: bytes, suffix: str, columns: tuple[str, ...] = ()) -
     Raises:
         ValueError: the bytes are no sound or no table of numbers, or the table lacks a column.
     """
-    found = _sound(content) if suffix.lower() in SOUND else _table(content, TABLES[suffix.lower()], columns)
-    if not found.rows.size:
+    recording = _sound(content) if suffix.lower() in SOUND else _table(content, TABLES[suffix.lower()], columns)
+    if not recording.rows.size:
         raise ValueError("it holds no numbers")
-    if not np.isfinite(found.rows).all():
+    if not np.isfinite(recording.rows).all():
         raise ValueError("it holds numbers that are not finite, or places without a number")
-    return found
+    return recording
 
 
 def _sound(content: bytes) -> Recording:
@@ -198,7 +198,8 @@ class Series(Arrays):
     def fingerprint(self) -> str:
         """See Dataset."""
         recordings = digest(list(self._paths), self._contents)
-        return recordings if not self._config.table else f"{recordings} {sha256(repr(self._told).encode()).hexdigest()}"
+        table = f" {sha256(repr(self._table_numbers).encode()).hexdigest()}" if self._config.table else ""
+        return recordings + table
 
     @property
     def _has_classes(self) -> bool:
@@ -211,7 +212,7 @@ class Series(Arrays):
         return (*self._config.columns, *self._config.targets) if self._config.columns else ()
 
     @cached_property
-    def _told(self) -> tuple[tuple[str, ...], dict[str, list[float]]]:
+    def _table_numbers(self) -> tuple[tuple[str, ...], dict[str, list[float]]]:
         """Names of the numbers in ``data.table``, and those of each recording by its path from the root on."""
         path = Path(self._config.root).expanduser() / self._config.table
         try:
@@ -247,7 +248,7 @@ class Series(Arrays):
             raise unlisted(self._config.name, Path(self._config.root), error) from error
 
     def _listed_paths(self) -> dict[str, tuple[str, str, Path]]:
-        found: dict[str, tuple[str, str, Path]] = {}
+        paths: dict[str, tuple[str, str, Path]] = {}
         table = Path(self._config.root).expanduser() / self._config.table
         for part, folder in self._folders.items():
             classes = class_folders(folder) if self._has_classes else [""]
@@ -256,17 +257,17 @@ class Series(Arrays):
                 names = [name for name in there if folder / label / name != table]
                 if not names:
                     raise self._refusal(f"no recording (.wav, .csv, .tsv) lies in {folder / label}; remove the folder")
-                found |= {f"{part}/{label}/{name}": (part, label, folder / label / name) for name in names}
+                paths |= {f"{part}/{label}/{name}": (part, label, folder / label / name) for name in names}
             if not classes:
                 raise self._refusal(
                     f"{folder} has no folders of classes; put recordings there as CLASS/RECORDING.wav, or set "
                     f"data.labels to false"
                 )
             self._check_classes(part, classes)
-        recordings = list(map(self._row, found.values()))
-        if self._config.table and (lacking := sorted(set(recordings) - set(self._told[1]))):
+        recordings = list(map(self._row, paths.values()))
+        if self._config.table and (lacking := sorted(set(recordings) - set(self._table_numbers[1]))):
             raise self._refusal(f"{self._config.table} has no row for {', '.join(lacking[:SHOWN])}; add it")
-        return found
+        return paths
 
     def _row(self, path: tuple[str, str, Path]) -> str:
         """What the table calls a recording."""
@@ -285,22 +286,22 @@ class Series(Arrays):
         """Hashes of the recordings, each of which is read once to see whether it can be used.
 
         Raises:
-            DataError: some cannot.
+            DataError: some recordings cannot be used.
         """
         config, files = self._config, [path for _, _, path in self._paths.values()]
-        known: dict[Path, Content] = {}
+        contents: dict[Path, Content] = {}
         for suffix in (*SOUND, *TABLES):
             own = [path for path in files if path.suffix.lower() == suffix]
             verdict = partial(_verdict, suffix, self._columns, config.targets)
             examiner = Examiner(f"{EXAMINER} {suffix} {self._columns}{config.targets or ''}", verdict)
-            known |= zip(own, read_contents(own, f"checking the recordings of {config.name}", examiner), strict=True)
-        if bad := [(path, known[path].verdict) for path in files if known[path].verdict]:
+            contents |= zip(own, read_contents(own, f"checking the recordings of {config.name}", examiner), strict=True)
+        if bad := [(path, contents[path].verdict) for path in files if contents[path].verdict]:
             raise self._refusal(
                 f"{len(bad):,} of {len(files):,} recordings cannot be used:\n"
                 f"{listed([f'{path}: {verdict}' for path, verdict in bad])}\n"
                 f"Repair them or take them out of the folder; nothing was trained yet"
             )
-        return [known[path] for path in files]
+        return [contents[path] for path in files]
 
     @cached_property
     def _arrays(self) -> Mapping[str, Array]:
@@ -329,15 +330,15 @@ class Series(Arrays):
                 means = [_windows(targets[name], length, hop, "edge").mean(2) for name in own]
                 arrays[f"y_{part}"] = np.concatenate(means)
             elif self._config.table:
-                told = [self._told[1][self._row(self._paths[name])] for name in own]
-                arrays[f"y_{part}"] = np.repeat(np.array(told, dtype=np.float32), times, axis=0)
+                numbers = [self._table_numbers[1][self._row(self._paths[name])] for name in own]
+                arrays[f"y_{part}"] = np.repeat(np.array(numbers, dtype=np.float32), times, axis=0)
             elif self._config.labels:
                 arrays[f"y_{part}"] = np.repeat([self._paths[name][1] for name in own], times)
         return arrays
 
     def _numbers(self, given: Mapping[str, Array]) -> tuple[tuple[str, ...], Mapping[str, Array]]:
         """See Arrays; the columns name the numbers."""
-        return self._config.targets or self._told[0], super()._numbers(given)[1]
+        return self._config.targets or self._table_numbers[0], super()._numbers(given)[1]
 
     def _read(self, path: Path) -> Recording:
         try:
@@ -348,13 +349,13 @@ class Series(Arrays):
 
     def _check_alike(self, recordings: Mapping[str, Recording]) -> None:
         """Refuses recordings of other channels or of another rate than the first."""
-        first, known = next(iter(recordings.items()))
-        rate = self._config.rate or known.rate
+        first_name, first = next(iter(recordings.items()))
+        rate = self._config.rate or first.rate
         for name, each in recordings.items():
-            if (len(each.rows), each.columns) != (len(known.rows), known.columns):
+            if (len(each.rows), each.columns) != (len(first.rows), first.columns):
                 raise self._refusal(
-                    f"{name} has {_channels(each)}, {first} has {_channels(known)}; give all the same, or name the "
-                    f"columns in data.columns"
+                    f"{name} has {_channels(each)}, {first_name} has {_channels(first)}; give all the same, or name "
+                    f"the columns in data.columns"
                 )
             if each.rate and each.rate != rate:
                 raise self._refusal(
@@ -366,13 +367,13 @@ class Series(Arrays):
 def _verdict(suffix: str, columns: tuple[str, ...], targets: tuple[str, ...], content: bytes) -> str:
     """Why a recording cannot be used; "" where it can."""
     try:
-        found = read_recording(content, suffix, columns)
+        recording = read_recording(content, suffix, columns)
     except ValueError as error:
         return str(error)
-    if lacks := [name for name in targets if name not in found.columns]:
+    if lacks := [name for name in targets if name not in recording.columns]:
         remedy = "its numbers can stand in a table (data.table)" if suffix in SOUND else "add them"
         return f"it has no column {', '.join(lacks)} (data.targets); {remedy}"
-    return "" if len(found.rows) > len(targets) else "all of its columns are targets (data.targets)"
+    return "" if len(recording.rows) > len(targets) else "all of its columns are targets (data.targets)"
 
 
 def _channels(recording: Recording) -> str:
@@ -382,7 +383,7 @@ def _channels(recording: Recording) -> str:
 def _windows(rows: Rows, length: int, hop: int, mode: Literal["constant", "edge"] = "constant") -> Rows:
     """The windows of a recording ``[windows, channels, length]``; one shorter than a window is continued by zeros.
 
-    With the mode ``edge`` it is continued by its last number.
+    With the mode ``edge`` a short recording is continued by its last number.
     """
     if rows.shape[1] < length:
         rows = np.pad(rows, ((0, 0), (0, length - rows.shape[1])), mode)

@@ -113,13 +113,13 @@ class Items:
         if not self.numbers and (listed := listed_labels(self.items)) is not None:
             return listed
         with progress(f"reading the labels of {self.place}", len(self)) as advance:
-            found = []
+            labels = []
             for index in range(len(self)):
-                found.append(self.read(index)[1])
+                labels.append(self.read(index)[1])
                 advance()
-        if len(sizes := {np.size(label) for label in found}) > 1:
+        if len(sizes := {np.size(label) for label in labels}) > 1:
             raise DataError(f"{self.place}: labels of its items have {sorted(sizes)} numbers; give all as many")
-        return np.array(found, dtype=np.float32 if self.numbers else np.int64)
+        return np.array(labels, dtype=np.float32 if self.numbers else np.int64)
 
     def sample(self) -> str:
         """Digest of the number of items, of listed labels, and of ``SAMPLE`` items.
@@ -236,13 +236,13 @@ def _made(source: str, arguments: str, name: str) -> dict[str, Any]:
 def _named(where: str, made: Any) -> dict[str, Any]:
     """Maps each part to its dataset."""
     if isinstance(made, Mapping):
-        names = {name: part for part, known in NAMES.items() for name in known}
+        names = {name: part for part, spellings in NAMES.items() for name in spellings}
         if unknown := sorted(set(map(str, made)) - set(names)):
             raise DataError(f"{where}: unknown part {unknown[0]!r}; known are {', '.join(names)}")
-        found = {names[name]: items for name, items in made.items()}
-        if "train" not in found or len(found) < len(made):
+        parts = {names[name]: items for name, items in made.items()}
+        if "train" not in parts or len(parts) < len(made):
             raise DataError(f"{where}: expected train, and val and test at most once, not {', '.join(made)}")
-        return {part: found[part] for part in NAMES if part in found}
+        return {part: parts[part] for part in NAMES if part in parts}
     if isinstance(made, tuple) or _lists_datasets(made):
         if not 1 <= len(made) <= len(NAMES):
             raise DataError(f"{where}: expected one to three datasets (train, val, test), not {len(made)}")

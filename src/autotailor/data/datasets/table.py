@@ -63,21 +63,21 @@ class Table(Folder):
     def layout(self) -> Layout:
         """Lists the pictures of the table by part, anew at each call; labels are left out."""
         _, parts = self._read()
-        known = {part: self._listing(rows) for part, rows in parts.items()}
-        missing = [str(path) for listing in known.values() for path in listing.files() if not path.is_file()]
+        listings = {part: self._listing(rows) for part, rows in parts.items()}
+        missing = [str(path) for listing in listings.values() for path in listing.files() if not path.is_file()]
         if missing:
             raise DataError(
                 f"data {self._name}: {len(missing):,} pictures of {self._table} are missing; paths start at "
                 f"{self._root} (data.root):\n{listed(missing)}"
             )
-        return Layout(known)
+        return Layout(listings)
 
     def classes(self) -> tuple[str, ...] | None:
         """See Dataset: the columns of the labels; None where the table's labels are not looked at."""
         return self._read()[0] if self._config.labels else None
 
     def _digest(self, layout: Layout) -> str:
-        """That of the pictures, with their labels."""
+        """The digest of the pictures, with their labels."""
         names, parts = self._read()
         kept = {part: rows for part, rows in parts.items() if part in layout.parts}
         labels = hashlib.sha256(repr((names, kept)).encode()).hexdigest()
@@ -87,8 +87,8 @@ class Table(Folder):
         """See Dataset."""
         from autotailor.data.pictures.loading import divided
 
-        (names, rows), layout = self._read(), self.layout()
-        labels = {part: [own for _, own in found] for part, found in rows.items()}
+        (names, parts), layout = self._read(), self.layout()
+        labels = {part: [own for _, own in rows] for part, rows in parts.items()}
         return divided(self._config, names, self._opened(layout, labels))
 
     def _listing(self, rows: Sequence[Row]) -> Listing:
@@ -128,19 +128,19 @@ class Table(Folder):
 
     def _part(self, line: Mapping[str, Any], number: int) -> str:
         """The part of a line's picture, ``train`` where the table has no parts."""
-        said = str(line.get(PART, "train") or "").strip().casefold()
-        for part, known in NAMES.items():
-            if said in known:
+        cell = str(line.get(PART, "train") or "").strip().casefold()
+        for part, spellings in NAMES.items():
+            if cell in spellings:
                 return part
         raise DataError(
-            f"data {self._name}: line {number} of {self._table} is of the part {said!r}; expected one of "
+            f"data {self._name}: line {number} of {self._table} is of the part {cell!r}; expected one of "
             f"{', '.join(NAMES)} in each line, or no column {PART}"
         )
 
     def _row(self, line: Mapping[str, Any], names: Sequence[str], number: int) -> Row:
         """The picture and the labels of a line."""
-        said = {name: str(line[name]).strip() for name in names}
-        wrong = [name for name, value in said.items() if not self._is_label(value)]
+        cells = {name: str(line[name]).strip() for name in names}
+        wrong = [name for name, value in cells.items() if not self._is_label(value)]
         if None in line or not line[FILE] or wrong:
             label, hint = ("a finite number", "") if self._numbers else ("0 or 1", "; numbers want the task regression")
             column = (*wrong, FILE)[0]
@@ -148,7 +148,7 @@ class Table(Folder):
                 f"data {self._name}: line {number} of {self._table} has {line.get(column)!r} in column {column}; "
                 f"expected the path of a picture and {label} for each label, as many as there are columns{hint}"
             )
-        return str(line[FILE]), tuple(map(float if self._numbers else int, said.values()))
+        return str(line[FILE]), tuple(map(float if self._numbers else int, cells.values()))
 
     def _is_label(self, value: str) -> bool:
         return is_finite(value) if self._numbers else value in ("0", "1")

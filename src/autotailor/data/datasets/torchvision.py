@@ -79,9 +79,9 @@ class Torchvision(Dataset):
     def _folder(self) -> Path:
         """The folder of this dataset below ``root``, or ``root`` where torchvision puts the files there directly."""
         root = Path(self._config.root).expanduser()
-        wanted, pattern = _plain(self._config.dataset), FOLDERS.get(self._config.dataset, "")
+        plain, pattern = _plain(self._config.dataset), FOLDERS.get(self._config.dataset, "")
         folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-        return next((p for p in folders if _plain(p.name) == wanted or fnmatch(p.name, pattern)), root)
+        return next((p for p in folders if _plain(p.name) == plain or fnmatch(p.name, pattern)), root)
 
     def classes(self) -> tuple[str, ...] | None:
         """None, because not all of torchvision's datasets name their classes."""
@@ -174,23 +174,23 @@ def _files_of(folder: Path, pattern: str) -> list[str]:
 
 
 def _dataset_class(config: TorchvisionConfig) -> Any:
-    import torchvision.datasets as known
+    from torchvision import datasets
 
-    found = getattr(known, config.dataset, None) if config.dataset else None
-    if not _is_usable(found):
-        usable = sorted(name for name, value in vars(known).items() if _is_usable(value))
+    dataset = getattr(datasets, config.dataset, None) if config.dataset else None
+    if not _is_usable(dataset):
+        usable = sorted(name for name, value in vars(datasets).items() if _is_usable(value))
         raise DataError(
             f"data {config.name}: torchvision has no downloadable dataset {config.dataset!r} with training and test "
             f"images; set data.dataset to one of {', '.join(usable)}"
         )
-    return found
+    return dataset
 
 
-def _is_usable(found: object) -> bool:
+def _is_usable(dataset: object) -> bool:
     """Whether a class of torchvision needs a folder alone, downloads its files, and has a part for training."""
-    if not inspect.isclass(found):
+    if not inspect.isclass(dataset):
         return False
-    parameters = inspect.signature(found).parameters
+    parameters = inspect.signature(dataset).parameters
     parts = {"train", "split"} & set(parameters)
     needed = {
         name for name, each in parameters.items() if each.default is each.empty and each.kind is not each.VAR_KEYWORD

@@ -153,29 +153,29 @@ class Webdataset(Dataset):
     @cached_property
     def _shards(self) -> dict[str, list[Path]]:
         config = self._config
-        given = {"train": config.train, "validation": config.validation, "test": config.test}
-        wanted = {part: patterns for part, patterns in given.items() if patterns or part != "test"}
-        return {part: find_shards(config.name, part, patterns) for part, patterns in wanted.items()}
+        test = {"test": config.test} if config.test else {}
+        parts = {"train": config.train, "validation": config.validation, **test}
+        return {part: find_shards(config.name, part, patterns) for part, patterns in parts.items()}
 
     def _samples(self, part: str) -> list[tuple[Path, Sample]]:
         label = self._config.label if self._config.labels else ""
-        found = []
+        samples = []
         with progress(f"listing the {part} shards of {self._config.name}", len(self._shards[part])) as advance:
             for shard in self._shards[part]:
-                found += [(shard, sample) for sample in scan(shard, label)]
+                samples += [(shard, sample) for sample in scan(shard, label)]
                 advance()
-        if not found:
+        if not samples:
             raise DataError(f"data {self._config.name}: the {part} shards have no samples")
-        return found
+        return samples
 
     def _count(self, samples: Mapping[str, Sequence[tuple[Path, Sample]]]) -> int:
         """The number of classes: labels of training are 0, 1, 2 ..., and no other part has further ones."""
         if not self._config.labels:
             return 0
-        labels = {part: {sample.label for _, sample in found} for part, found in samples.items()}
+        labels = {part: {sample.label for _, sample in pairs} for part, pairs in samples.items()}
         count = len(labels["train"])
-        for part, found in labels.items():
-            if strange := sorted(found - set(range(count))):
+        for part, own in labels.items():
+            if strange := sorted(own - set(range(count))):
                 raise DataError(
                     f"data {self._config.name}: {part} has the label {strange[0]}, but training has {count} different "
                     f"labels; number the classes from 0 on without gaps"

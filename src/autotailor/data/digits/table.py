@@ -18,13 +18,13 @@ def content() -> bytes:
     Raises:
         DataError: scikit-learn is not installed.
     """
-    found = find_spec("sklearn")
-    if found is None or found.origin is None:
+    spec = find_spec("sklearn")
+    if spec is None or spec.origin is None:
         raise DataError(
             "data digits: scikit-learn, which ships the images, is not installed; install it with "
             "`pip install scikit-learn`"
         )
-    table = Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    table = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
     return gzip.decompress(table.read_bytes())
 
 

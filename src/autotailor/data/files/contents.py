@@ -68,19 +68,18 @@ def read_contents(paths: Sequence[Path], title: str, examiner: Examiner | None =
     stamps = [_stamp(key) for key in keys]
     name = None if examiner is None else examiner.name
     with Memory() as memory:
-        known = memory.recall(keys, stamps, name)
-        found = {i: Content(*known[key]) for i, key in enumerate(keys) if key in known}
-        pending = [i for i in range(len(keys)) if i not in found]
+        recalled = memory.recall(keys, stamps, name)
+        contents = {i: Content(*recalled[key]) for i, key in enumerate(keys) if key in recalled}
+        pending = [i for i in range(len(keys)) if i not in contents]
         with progress(title, len(pending)) as advance, ThreadPoolExecutor(cores()) as pool:
             for first in range(0, len(pending), BATCH):
                 part = pending[first : first + BATCH]
                 for i, content in zip(part, pool.map(lambda i: read_content(keys[i], examiner), part), strict=True):
-                    found[i] = content
+                    contents[i] = content
                     advance()
-                memory.remember(
-                    [(keys[i], stamps[i], found[i].sha256, found[i].verdict) for i in part if _settled(stamps[i])], name
-                )
-    return [found[i] for i in range(len(keys))]
+                settled = [i for i in part if _settled(stamps[i])]
+                memory.remember([(keys[i], stamps[i], contents[i].sha256, contents[i].verdict) for i in settled], name)
+    return [contents[i] for i in range(len(keys))]
 
 
 def digest(names: Sequence[str], contents: Sequence[Content]) -> str:
@@ -137,8 +136,8 @@ def verdict_on(digest: str, examiner: str, examine: Callable[[], str]) -> str:
     """
     key, stamp = b"digest " + digest.encode(), (0, 0, 0)
     with Memory() as memory:
-        if key in (known := memory.recall([key], [stamp], examiner)):
-            return known[key][1]
+        if key in (recalled := memory.recall([key], [stamp], examiner)):
+            return recalled[key][1]
     verdict = examine()
     with Memory() as memory:
         memory.remember([(key, stamp, digest, verdict)], examiner)

@@ -54,9 +54,9 @@ class Signals:
 
     def plain(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Signals before normalisation, float32 ``[b, channels, height, width]``."""
-        found = np.asarray(self.values[self.positions[rows]]).astype(np.float32) / np.float32(self.scale)
-        found = np.moveaxis(found, -1, 1) if self.last and found.ndim > 2 else found
-        return np.ascontiguousarray(found.reshape(len(rows), *self.shape))
+        signals = np.asarray(self.values[self.positions[rows]]).astype(np.float32) / np.float32(self.scale)
+        signals = np.moveaxis(signals, -1, 1) if self.last and signals.ndim > 2 else signals
+        return np.ascontiguousarray(signals.reshape(len(rows), *self.shape))
 
     def __call__(self, rows: npt.NDArray[np.int64]) -> torch.Tensor:
         """Normalised signals, float32 ``[b, channels, height, width]``."""
@@ -120,8 +120,8 @@ class SignalStream(TrainStream):
         size = min(batch_size, len(self))
         for number in range(start, self.num_batches(batch_size)):
             rows = order[number * size : (number + 1) * size]
-            found = [self._changed(one, epoch, int(row)) for one, row in zip(self._signals(rows), rows, strict=True)]
-            yield torch.stack(found), torch.from_numpy(self._labels[rows])
+            signals = [self._changed(one, epoch, int(row)) for one, row in zip(self._signals(rows), rows, strict=True)]
+            yield torch.stack(signals), torch.from_numpy(self._labels[rows])
 
     def _changed(self, signal: torch.Tensor, epoch: int, row: int) -> torch.Tensor:
         """One signal ``[channels, height, width]`` as this epoch shows it."""

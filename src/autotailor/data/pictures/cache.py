@@ -32,18 +32,18 @@ from autotailor.data.pictures.reading import EXAMINER
 logger = logging.getLogger(__name__)
 GIB = 2**30
 FOLDER, VERSION = "pictures", "1"
-"""The folder within ``data.cache``, and of how its files are made; files by another version are not read."""
+"""The folder within ``data.cache``, and the version of how its files are made; files of other versions are not read."""
 Pixels = npt.NDArray[np.uint8]
 
 
 def identity(opener: Callable[[int], Any], number: int) -> str:
     """What a picture's pixels follow from: its content and its background; "" where the opener cannot tell."""
-    known = getattr(opener, "identity", None)
-    return str(known(number)) if known else ""
+    identify = getattr(opener, "identity", None)
+    return str(identify(number)) if identify else ""
 
 
 def remembered(config: PictureConfig, picture: str, how: str, make: Callable[[], Pixels]) -> Pixels:
-    """Pixels that an earlier rule has made of a picture or mask; else they are made, and kept for later ones.
+    """Pixels that an earlier rule has made of a picture or mask; else they are made, and kept for later rules.
 
     Args:
         config: with the folder; without one nothing is kept.
@@ -56,10 +56,10 @@ def remembered(config: PictureConfig, picture: str, how: str, make: Callable[[],
     name = hashlib.sha256(f"{VERSION}, {EXAMINER}, {picture}, {how}".encode()).hexdigest()
     path = swept(Path(config.cache).expanduser() / FOLDER) / f"{name}.npy"
     with contextlib.suppress(OSError, ValueError, EOFError):
-        found = np.load(path, allow_pickle=False)
-        if found.dtype == np.uint8 and found.ndim in (2, 3):
+        stored = np.load(path, allow_pickle=False)
+        if stored.dtype == np.uint8 and stored.ndim in (2, 3):
             os.utime(path)
-            return np.asarray(found)
+            return np.asarray(stored)
     pixels = make()
     with contextlib.suppress(OSError):  # a full disk, or a folder that nobody may write
         path.parent.mkdir(parents=True, exist_ok=True)

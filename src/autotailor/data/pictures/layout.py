@@ -83,14 +83,14 @@ def read_layout(name: str, root: str, labels: bool = True) -> Layout:
     """
     folder = root_folder(name, root, "CLASS/IMAGE.jpg", "one folder per class, with pictures in each")
     try:
-        found = _parts(name, folder) if labels else unlabelled_parts(name, folder)
+        folders = _parts(name, folder) if labels else unlabelled_parts(name, folder)
     except OSError as error:
         raise unlisted(name, folder, error) from error
-    parts = {part: (list_pictures if labels else list_unlabelled)(where) for part, where in found.items()}
+    parts = {part: (list_pictures if labels else list_unlabelled)(where) for part, where in folders.items()}
     for part, listing in parts.items():
         _check_classes(name, part, listing.classes, parts["train"].classes)
     if labels and len(parts["train"].classes) == 1:
-        raise DataError(_one_class(name, folder, found["train"]))
+        raise DataError(_one_class(name, folder, folders["train"]))
     return Layout(parts)
 
 
@@ -130,25 +130,25 @@ def _one_class(name: str, folder: Path, train: Path) -> str:
     inner = folder / only
     if train == folder and _named_parts(name, inner, set(class_folders(inner))):
         return f"data {name}: {folder} holds only {only}, which has the parts of the data; name {inner} as data.root"
-    said = (
+    message = (
         f"data {name}: {folder} has one class, {only}; name the folder that holds one folder per class, at least two. "
         f"Pictures without labels: name a folder with no folders in it, or set data.root and data.labels: false"
     )
     tables = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in TABLES)
     more = f". Labels in a table ({tables[0]}) are read by a function of yours: data.kind: source" if tables else ""
-    return said + more
+    return message + more
 
 
 def _parts(name: str, folder: Path) -> dict[str, Path]:
     """Maps each part to its folder. A folder ``train`` without subfolders is a class of that name, not a part."""
     inside = set(class_folders(folder))
-    found = _named_parts(name, folder, {n for n in inside if class_folders(folder / n)})
-    if found and "train" not in found:
+    folders = _named_parts(name, folder, {n for n in inside if class_folders(folder / n)})
+    if folders and "train" not in folders:
         raise DataError(
             f"data {name}: {folder / 'train'} is missing or has no class folders, but {folder} has "
-            f"{' and '.join(path.name for path in found.values())}; put images there as train/CLASS/IMAGE.jpg"
+            f"{' and '.join(path.name for path in folders.values())}; put images there as train/CLASS/IMAGE.jpg"
         )
-    if not found and not inside:
+    if not folders and not inside:
         if any(is_picture(path.name) for path in folder.iterdir()):
             raise DataError(
                 f"data {name}: {folder.resolve()} holds pictures and no class folders; every class has a folder of "
@@ -159,18 +159,18 @@ def _parts(name: str, folder: Path) -> dict[str, Path]:
             f"data {name}: {folder.resolve()} has no folders; put images there as CLASS/IMAGE.jpg, one folder per "
             f"class, or as train/CLASS/IMAGE.jpg and val/CLASS/IMAGE.jpg"
         )
-    if not found:
+    if not folders:
         return {"train": folder}
-    _warn_of_others(name, folder, inside, found)
-    return found
+    _warn_of_others(name, folder, inside, folders)
+    return folders
 
 
-def _warn_of_others(name: str, folder: Path, inside: Collection[str], found: Mapping[str, Path]) -> None:
+def _warn_of_others(name: str, folder: Path, inside: Collection[str], folders: Mapping[str, Path]) -> None:
     """Names the folders with pictures that are left out, because folders beside them are parts."""
-    known = {each for names in NAMES.values() for each in names}
-    others = [each for each in sorted(inside) if each.casefold() not in known and holds_pictures(folder / each)]
+    spellings = {each for names in NAMES.values() for each in names}
+    others = [each for each in sorted(inside) if each.casefold() not in spellings and holds_pictures(folder / each)]
     if others:
-        parts = ", ".join(f"{path.name} is the {part} part" for part, path in found.items())
+        parts = ", ".join(f"{path.name} is the {part} part" for part, path in folders.items())
         logger.warning(
             "data %s: in %s %s, so that pictures in %s are left out; rename or move a folder that is one of %s, and "
             "rename a class that is called as a part is",
@@ -181,16 +181,16 @@ def _warn_of_others(name: str, folder: Path, inside: Collection[str], found: Map
 def unlabelled_parts(name: str, folder: Path) -> dict[str, Path]:
     """Maps each part to its folder; all pictures are in ``train`` where the folder has no folder of that name."""
     inside = set(class_folders(folder))
-    found = _named_parts(name, folder, inside)
-    if "train" not in found:
+    folders = _named_parts(name, folder, inside)
+    if "train" not in folders:
         return {"train": folder}
-    _warn_of_others(name, folder, inside, found)
-    return found
+    _warn_of_others(name, folder, inside, folders)
+    return folders
 
 
 def _named_parts(name: str, folder: Path, inside: set[str]) -> dict[str, Path]:
     """Maps each part to the folder with its name among the folders ``inside``."""
-    found = {}
+    folders = {}
     for part, names in NAMES.items():
         present = [n for n in sorted(inside) if n.casefold() in names]
         if len(present) > 1:
@@ -199,8 +199,8 @@ def _named_parts(name: str, folder: Path, inside: set[str]) -> dict[str, Path]:
                 f"remove or rename the other"
             )
         if present:
-            found[part] = folder / present[0]
-    return found
+            folders[part] = folder / present[0]
+    return folders
 
 
 def is_flat(folder: Path) -> bool:

@@ -95,17 +95,17 @@ def list_pictures(folder: Path) -> Listing:
 
 def _folders_of_classes(folder: Path) -> dict[str, str]:
     """Maps each class, sorted, to its folder: an accented letter is one character on some systems and two on others."""
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for name in class_folders(folder):
         composed = unicodedata.normalize("NFC", name)
-        if composed in found:
+        if composed in folders:
             raise DataError(
                 f"{folder}: two class folders are called {composed}; they look alike, and their letters are other "
                 f"characters (Unicode NFC and NFD), as in copies from another system. Move the pictures of one into "
                 f"the other"
             )
-        found[composed] = name
-    return dict(sorted(found.items()))
+        folders[composed] = name
+    return dict(sorted(folders.items()))
 
 
 def list_unlabelled(folder: Path) -> Listing:
@@ -138,7 +138,7 @@ def is_picture(path: str) -> bool:
 def visible_files(folder: Path) -> Iterator[str]:
     """Relative paths of the visible files below a folder that people have put there, sorted; links are followed."""
     seen: set[str] = set()
-    found: list[str] = []
+    paths: list[str] = []
     for where, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
         real = os.path.realpath(where)
         if real in seen:  # a link led back to a folder that was listed already
@@ -148,8 +148,8 @@ def visible_files(folder: Path) -> Iterator[str]:
         folders[:] = [name for name in folders if not name.startswith(".") and name not in NOT_CLASSES]
         inside = os.path.relpath(where, folder)
         prefix = "" if inside == "." else inside.replace(os.sep, "/") + "/"
-        found += [prefix + name for name in names if not name.startswith(".")]
-    yield from sorted(found)
+        paths += [prefix + name for name in names if not name.startswith(".")]
+    yield from sorted(paths)
 
 
 def _raise(error: OSError) -> None:

@@ -47,13 +47,13 @@ def divided(config: DividedConfig, classes: Sequence[str], parts: Mapping[str, O
     by_class = config.labels and parts["train"].labels.ndim == 1 and parts["train"].masks is None
     if by_class:
         _check_labels(config.name, classes, parts)
-    known = {name: Part(_home(part.labels), part.contents) for name, part in parts.items()}
+    to_divide = {name: Part(_home(part.labels), part.contents) for name, part in parts.items()}
     numbers = np.unique([text for part in parts.values() for text in part.contents], return_inverse=True)[1]
     ends = np.cumsum([len(part.labels) for part in parts.values()])
     groups = dict(zip(parts, np.split(numbers.astype(np.int64), ends[:-1]), strict=True))
     train, validation, test = (
         Pictures(parts[name].open, parts[name].labels, groups[name], parts[name].masks).part(ids)
-        for name, ids in assign(config, classes if by_class else (), known)
+        for name, ids in assign(config, classes if by_class else (), to_divide)
     )
     return splits(config, len(classes), train, validation, test)
 

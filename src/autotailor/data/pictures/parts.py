@@ -22,8 +22,8 @@ class DividedConfig(PictureConfig):
     """Parameters of pictures of which some parts may be missing.
 
     Attributes:
-        fractions: shares of training, validation and test where the pictures are divided here; of each class, copies of
-            a picture on one side.
+        fractions: shares of training, validation and test where the pictures are divided here: of each class the same
+            shares, copies of a picture in one part.
     """
 
     fractions: Fractions = (0.8, 0.1, 0.1)
@@ -59,7 +59,7 @@ def assign(
     """The pictures of training, validation and test: for each the part that they are in, and their positions in it.
 
     A missing ``test`` is half of ``val``. A missing ``val`` is taken from ``train``, and so is ``test`` where both are
-    missing. The seed draws them, every class in proportion, equal pictures in one part.
+    missing. The seed draws such parts, every class in proportion, equal pictures in one part.
 
     Args:
         config: with the seed and the shares.
@@ -71,8 +71,8 @@ def assign(
     """
 
     def drawn(part: str, shares: Sequence[float]) -> list[tuple[str, IntArray]]:
-        found = parts[part]
-        divided = divide(config.name, classes, found.labels, found.contents, shares, config.seed)
+        pictures = parts[part]
+        divided = divide(config.name, classes, pictures.labels, pictures.contents, shares, config.seed)
         return [(part, positions) for positions in divided]
 
     def whole(part: str) -> tuple[str, IntArray]:

@@ -194,10 +194,10 @@ def _open(content: bytes) -> Image.Image:
     except Image.DecompressionBombError as error:
         raise PictureError(f"has too many pixels ({error}); scale it down") from error
     except Exception as error:
-        known = next((name for name, magic in MAGIC.items() if magic.match(content)), "")
-        if known in FORMATS:
-            raise PictureError(f"is cut off or damaged: it begins as {known} and cannot be read further") from error
-        what = f"is a {known} file" if known else "is no picture of a known format"
+        kind = next((name for name, magic in MAGIC.items() if magic.match(content)), "")
+        if kind in FORMATS:
+            raise PictureError(f"is cut off or damaged: it begins as {kind} and cannot be read further") from error
+        what = f"is a {kind} file" if kind else "is no picture of a known format"
         raise PictureError(f"{what}; pictures are read from {', '.join(FORMATS)}") from error
 
 

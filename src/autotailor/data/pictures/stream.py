@@ -63,7 +63,7 @@ class Pictures:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Opens some of a list's pictures; processes that open pictures get a copy of it, hence a class."""
+    """Opens some of a list's pictures. Processes that open pictures get copies of objects, hence a class."""
 
     open: Callable[[int], Any]
     ids: npt.NDArray[np.int64]
@@ -78,7 +78,7 @@ class _Part:
 class _Items(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
     """Training pictures by (epoch, position in the epoch, number of the picture), as ``training_image`` makes them.
 
-    Where they have masks or boxes, the label of a picture is its mask or are its boxes, cropped and flipped as the
+    Where pictures have masks or boxes, the label of a picture is its mask, or its boxes, cropped and flipped as the
     picture is.
     """
 
@@ -104,7 +104,7 @@ def training_image(
 ) -> torch.Tensor:
     """A training image ``[3, R, R]``: cropped and flipped by (seed, epoch, position in the epoch), and normalised.
 
-    A policy changes it between these steps; without one, the crop and the flip are the same.
+    A policy changes the image between these steps; without one, the crop and the flip are the same.
     """
     return _training(config, [picture], epoch, position, policy)[0]
 
@@ -144,11 +144,11 @@ def _boxes(label: npt.NDArray[Any], size: tuple[int, int]) -> torch.Tensor:
 
 def _boxes_inside(edges: torch.Tensor, label: npt.NDArray[Any]) -> torch.Tensor:
     """The boxes of a training image; those outside the crop, and crowds, have no class."""
-    found = torch.from_numpy(label).clone()
-    found[:, :4] = edges.clamp(0, 1)
-    is_gone = (found[:, 2:4] - found[:, :2] <= 0).any(1) | (found[:, 5] > 0)
-    found[is_gone, 4] = UNKNOWN
-    return found
+    boxes = torch.from_numpy(label).clone()
+    boxes[:, :4] = edges.clamp(0, 1)
+    is_gone = (boxes[:, 2:4] - boxes[:, :2] <= 0).any(1) | (boxes[:, 5] > 0)
+    boxes[is_gone, 4] = UNKNOWN
+    return boxes
 
 
 class _CentreCrops(TorchDataset[tuple[torch.Tensor, int | torch.Tensor]]):
@@ -197,15 +197,15 @@ def _training_crop(config: PictureConfig, opened: Sequence[Any], random: np.rand
 
     width, height = opened[0].size
     box = _crop(random, width, height, config.scale)
-    found = [
+    crops = [
         functional.resized_crop(
             each, *box, [config.resolution] * 2, functional.InterpolationMode(interpolation), antialias=True
         )
         for each, interpolation in zip(opened, (config.interpolation, NEAREST), strict=False)
     ]
     if config.flip and random.random() < 0.5:
-        found = [functional.horizontal_flip(each) for each in found]
-    return found
+        crops = [functional.horizontal_flip(each) for each in crops]
+    return crops
 
 
 def _scaled(pixels: torch.Tensor) -> torch.Tensor:
@@ -280,9 +280,9 @@ class PictureSet(EvaluationSet):
 
     def part(self, positions: npt.NDArray[np.int64]) -> EvaluationSet:
         """See EvaluationSet; pictures that this set has not opened are opened by the part, for itself alone."""
-        found = PictureSet(self.config, self.pictures.part(positions))
-        found._kept = self._kept.part(positions) if self._kept else None
-        return found
+        part = PictureSet(self.config, self.pictures.part(positions))
+        part._kept = self._kept.part(positions) if self._kept else None
+        return part
 
     def over(self, background: str) -> EvaluationSet | None:
         """See EvaluationSet; a set over another background opens the pictures anew, and keeps them in memory alone."""
@@ -313,7 +313,7 @@ class PictureSet(EvaluationSet):
 
 
 def _over(opened: Any, background: str) -> Any:
-    """What opens pictures over another background; None where it knows of none."""
+    """What opens pictures over another background; None where ``opened`` knows of no background."""
     if not is_dataclass(opened) or isinstance(opened, type):
         return None
     names = {field.name for field in fields(opened)}
@@ -357,4 +357,4 @@ def _maps(config: PictureConfig, pictures: Pictures) -> npt.NDArray[Any]:
     if pictures.masks is None:
         return pictures.labels
     masks = _CentreCrops(config, Pictures(pictures.masks, pictures.labels, pictures.groups), NEAREST)
-    return torch.cat([found for found, _ in batches(masks, READ, config.workers)])[:, 0].numpy()
+    return torch.cat([maps for maps, _ in batches(masks, READ, config.workers)])[:, 0].numpy()

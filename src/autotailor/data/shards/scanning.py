@@ -50,17 +50,17 @@ def find_shards(name: str, key: str, patterns: Sequence[str]) -> list[Path]:
     """
     from braceexpand import braceexpand
 
-    found: list[Path] = []
+    shards: list[Path] = []
     for pattern in patterns:
         for path in braceexpand(str(Path(pattern).expanduser())):
             wild = has_magic(path)
             files = sorted(map(Path, glob(path))) if wild else [Path(path)]  # noqa: PTH207 (wildcards in folders, too)
             if missing := [file for file in files if not file.is_file()] or ([] if files else [Path(path)]):
                 raise DataError(f"data {name}: no file {missing[0]}; put the shard there, or correct data.{key}")
-            found += files
-    if not found or len(set(found)) < len(found):
+            shards += files
+    if not shards or len(set(shards)) < len(shards):
         raise DataError(f"data {name}: set data.{key} to shards (.tar), each of them once, not to {list(patterns)}")
-    return found
+    return shards
 
 
 def scan(shard: Path, label: str) -> list[Sample]:
@@ -110,11 +110,11 @@ def _sample(shard: Path, archive: tarfile.TarFile, key: str, files: list[tarfile
 def _label(shard: Path, archive: tarfile.TarFile, key: str, files: list[tarfile.TarInfo], label: str) -> int:
     if not label:
         return UNKNOWN
-    found = next((file for file in files if _suffix(file) == label), None)
-    stream = None if found is None else archive.extractfile(found)
+    label_file = next((file for file in files if _suffix(file) == label), None)
+    stream = None if label_file is None else archive.extractfile(label_file)
     text = b"" if stream is None else stream.read().strip()
     if not text.isdigit():
-        what = f"holds {text[:20]!r}" if found else "is missing"
+        what = f"holds {text[:20]!r}" if label_file else "is missing"
         raise DataError(
             f"{shard}: {key}.{label} {what}; it must hold the number of the class as text, from 0 on (data.label names "
             f"the suffix; data.labels: false does without labels)"

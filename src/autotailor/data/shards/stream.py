@@ -69,8 +69,8 @@ class ShardStream(TrainStream):
         """See TrainStream; all samples are read, and those of the part are decoded."""
         check_batches(batch_size, epoch, start)
         size = min(batch_size, len(self))
-        wanted = range(start * size, self.num_batches(batch_size) * size)
-        samples = zip(wanted, islice(self._samples(epoch), wanted.start, wanted.stop), strict=True)
+        positions = range(start * size, self.num_batches(batch_size) * size)
+        samples = zip(positions, islice(self._samples(epoch), positions.start, positions.stop), strict=True)
 
         def groups() -> Iterator[list[tuple[int, Any]]]:
             while group := list(islice(samples, size)):

@@ -71,15 +71,15 @@ class Screening:
     def candidates(self, subnets: Sequence[SubNet]) -> dict[SubNet, Candidate]:
         """What SubNets answer with inherited weights; ``test`` of each is the same as ``validation``."""
         config, polish = replace(self.config, images=0), PolishConfig(accelerator=self.accelerator)
-        module, found = self.net.module().eval().to(resolve(self.accelerator)), {}
+        module, candidates = self.net.module().eval().to(resolve(self.accelerator)), {}
         for number, subnet in enumerate(subnets, 1):
             graph = deployable(self.net, Exported(subnet), module, self.data, self.calibration).graph
             place = self.work / subnet.id
             headed = add_heads(self.net, subnet, graph, self.data, config, polish, place, is_tested=False)
             seen, costs = headed.validation, self.price(subnet, headed.network)
-            found[subnet] = Candidate(subnet.id, headed.names, costs, seen, seen)
+            candidates[subnet] = Candidate(subnet.id, headed.names, costs, seen, seen)
             logger.info("SubNets with exits: %d of %d", number, len(subnets))
-        return found
+        return candidates
 
 
 def best_with_exits(
@@ -94,12 +94,12 @@ def best_with_exits(
         worst: what a picture may cost at most.
     """
     pairs = [(subnet, each) for subnet, own in candidates.items() for each in (own, own.alone)]
-    found = choose([Chooser(each, groups, worst) for _, each in pairs], expected)
-    return next((subnet for subnet, each in pairs if found is not None and each is found.candidate), None)
+    choice = choose([Chooser(each, groups, worst) for _, each in pairs], expected)
+    return next((subnet for subnet, each in pairs if choice is not None and each is choice.candidate), None)
 
 
 def whole_budgets(
-    asked: Mapping[str, Mapping[str, float | str]],
+    budgets: Mapping[str, Mapping[str, float | str]],
     front: Front,
     whole: float,
     kind: Cost,
@@ -109,7 +109,7 @@ def whole_budgets(
     """What the SubNet of each budget of the expected cost may cost as a whole, in the unit of the cost.
 
     Args:
-        asked: name of a budget to its ``expected`` and ``worst``, see ``search.budgets.of_exits``.
+        budgets: name of a budget to its ``expected`` and ``worst``, see ``search.budgets.of_exits``.
         front: of the search.
         whole: what the largest SubNet costs.
         kind: of the cost.
@@ -119,9 +119,9 @@ def whole_budgets(
     Raises:
         SearchError: no SubNet keeps a budget, with or without exits.
     """
-    limits = {name: read_limits(budget, whole, kind.unit) for name, budget in asked.items()}
+    limits = {name: read_limits(budget, whole, kind.unit) for name, budget in budgets.items()}
     candidates = screening.candidates(along(front, min(expected for expected, _ in limits.values())))
-    found = {}
+    allowed = {}
     for name, (expected, worst) in limits.items():
         subnet = best_with_exits(candidates, screening.data.validation.groups, expected, worst)
         if subnet is None:
@@ -130,6 +130,6 @@ def whole_budgets(
                 f"{kind.unit} and a worst one of {worst:.4g}: allow more, or ask for earlier exits (space.exits.after)"
             )
         cost = candidates[subnet].costs.whole
-        found[name] = forecast.of(subnet, cost).quantile(forecast.confidence) * (1 + ROUNDING)
+        allowed[name] = forecast.of(subnet, cost).quantile(forecast.confidence) * (1 + ROUNDING)
         logger.info("%s: SubNet %s, %.4g %s as a whole", name, subnet.id, cost, kind.unit)
-    return found
+    return allowed

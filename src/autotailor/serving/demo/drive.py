@@ -88,8 +88,8 @@ def unloaded_ms(service: Service, picture: Picture) -> float:
     while service.infer(Request(picture)).member != largest:
         if time.monotonic() > end:
             raise PoolError(f"{service.names[largest]} is not loaded within {WAIT_S:g} s: is there enough memory?")
-    found = [service.infer(Request(picture)).latency_ms for _ in range(2 * WARM)][WARM:]
-    return float(np.median(found))
+    latencies = [service.infer(Request(picture)).latency_ms for _ in range(2 * WARM)][WARM:]
+    return float(np.median(latencies))
 
 
 def drive(
@@ -145,7 +145,7 @@ class Burdens:
     """A number of running burdens, which can be changed; a context manager that ends them all."""
 
     def __init__(self, seconds: float, kind: str = KINDS[0]) -> None:
-        """Starts none.
+        """Starts no burden.
 
         Args:
             seconds: after which each burden ends by itself.

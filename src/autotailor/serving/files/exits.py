@@ -76,9 +76,9 @@ _EXIT = re.compile(r"exit (\S+) accuracy (\S+) latency_ms (\S+) output (\S+)")
 
 def lines_of(exits: Sequence[Exit], thresholds: Sequence[Thresholds]) -> list[str]:
     """The lines behind that of a member."""
-    told = (" ".join("-" if each is None else repr(each) for each in row) for _, row in thresholds)
+    rows = (" ".join("-" if each is None else repr(each) for each in row) for _, row in thresholds)
     return [each.line() for each in exits] + [
-        f"thresholds {name} {row}" for (name, _), row in zip(thresholds, told, strict=True)
+        f"thresholds {name} {row}" for (name, _), row in zip(thresholds, rows, strict=True)
     ]
 
 
@@ -86,7 +86,7 @@ def parse_exits(lines: Sequence[str], output: str, latency_ms: float) -> Parsed:
     """What the lines behind that of a member say.
 
     Args:
-        lines: those behind it.
+        lines: those behind the member's line.
         output: blob of the member's own answer.
         latency_ms: of the member.
 
@@ -98,9 +98,9 @@ def parse_exits(lines: Sequence[str], output: str, latency_ms: float) -> Parsed:
     thresholds = tuple(_thresholds(line, len(exits)) for line in lines[count:])
     blobs, names = [*(each.output for each in exits), output], [*(each.name for each in exits), LAST]
     reached = [0.0, *(each.latency_ms for each in exits), latency_ms]
-    for what, found in (("exits", names), ("blobs", blobs), ("thresholds", [name for name, _ in thresholds])):
-        if len(set(found)) < len(found):
-            raise ValueError(f"two {what} of a member have the same name: {', '.join(found)}")
+    for what, listed in (("exits", names), ("blobs", blobs), ("thresholds", [name for name, _ in thresholds])):
+        if len(set(listed)) < len(listed):
+            raise ValueError(f"two {what} of a member have the same name: {', '.join(listed)}")
     if sorted(reached) != reached or (exits and not exits[0].latency_ms > 0):
         raise ValueError(f"latencies {reached[1:]} of exits and their member are not positive and rising")
     if len(exits) > MOST_EXITS:
@@ -109,17 +109,17 @@ def parse_exits(lines: Sequence[str], output: str, latency_ms: float) -> Parsed:
 
 
 def _exit(line: str) -> Exit:
-    found = _EXIT.fullmatch(line)
-    if found is None:
+    match = _EXIT.fullmatch(line)
+    if match is None:
         raise ValueError(f"{line[:80]!r} is no line of an exit")
-    return Exit(words.name(found[1]), words.number(found[2]), words.number(found[3]), found[4])
+    return Exit(words.name(match[1]), words.number(match[2]), words.number(match[3]), match[4])
 
 
 def _thresholds(line: str, exits: int) -> Thresholds:
-    key, *found = line.split(" ")
-    if key != "thresholds" or not exits or len(found) != exits + 1:
+    key, *line_words = line.split(" ")
+    if key != "thresholds" or not exits or len(line_words) != exits + 1:
         raise ValueError(f"{line[:80]!r} is no line of thresholds of {exits} exits")
-    values = tuple(None if word == "-" else words.number(word) for word in found[1:])
+    values = tuple(None if word == "-" else words.number(word) for word in line_words[1:])
     if any(value is not None and value < 0 for value in values):
         raise ValueError(f"{line[:80]!r} has a threshold below 0")
-    return found[0], values
+    return line_words[0], values

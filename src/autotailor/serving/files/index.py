@@ -99,7 +99,7 @@ class Index:
         precision: of ``weights.bin``, one of ``PRECISIONS``.
         weights, norms: the two files that members share.
         members: by rising latency.
-        cores: on which it was measured; empty where the system chose.
+        cores: on which the pool was measured; empty where the system chose.
         confidence: of answers, where members have exits.
         task: of the networks (``data.task``); empty where they classify.
     """
@@ -118,7 +118,7 @@ class Index:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of all files below the folder of the pool that a device reads, this one first."""
+        """Names of all files below the folder of the pool that a device reads, ``pool.txt`` first."""
         own = (f"{MEMBERS}/{member.name}.{kind}" for member in self.members for kind in ("param", "slices"))
         return (INDEX, WEIGHTS, NORMS, *own)
 
@@ -238,36 +238,36 @@ _MEMBER = re.compile(
 
 
 def _member(line: str) -> Member:
-    found = _MEMBER.fullmatch(line)
-    if found is None:
+    match = _MEMBER.fullmatch(line)
+    if match is None:
         raise ValueError(f"{line[:80]!r} is no line of a member")
-    split = tuple(words.number(found[name]) for name in CLASSES)
-    latency, (c, h, w) = words.number(found["latency"]), (words.count(size) for size in found["shape"].split("x"))
+    split = tuple(words.number(match[name]) for name in CLASSES)
+    latency, (c, h, w) = words.number(match["latency"]), (words.count(size) for size in match["shape"].split("x"))
     if min(split) < 0 or latency <= 0 or not math.isclose(sum(split), latency, rel_tol=1e-6):
-        raise ValueError(f"member {found['name']}: its latency {latency} ms is not the sum of {split}")
+        raise ValueError(f"member {match['name']}: its latency {latency} ms is not the sum of {split}")
     return Member(
-        name=words.name(found["name"]),
-        accuracy=words.number(found["accuracy"]),
+        name=words.name(match["name"]),
+        accuracy=words.number(match["accuracy"]),
         split_ms=(split[0], split[1], split[2]),
-        peak_bytes=words.count(found["peak"]),
-        energy_mj=math.nan if found["energy"] == "-" else words.number(found["energy"]),
-        input=found["input"],
+        peak_bytes=words.count(match["peak"]),
+        energy_mj=math.nan if match["energy"] == "-" else words.number(match["energy"]),
+        input=match["input"],
         shape=(c, h, w),
-        output=found["output"],
-        classes=words.count(found["classes"]),
-        param=words.digest(found["param"]),
-        slices=words.digest(found["slices"]),
+        output=match["output"],
+        classes=words.count(match["classes"]),
+        param=words.digest(match["param"]),
+        slices=words.digest(match["slices"]),
     )
 
 
 def _members(lines: Iterable[str]) -> tuple[Member, ...]:
     """The members, each with the lines of exits behind its own one."""
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
     for line in lines:
-        if line.startswith("member ") or not found:
-            found.append([])
-        found[-1].append(line)
-    members = ((_member(line), further) for line, *further in found)
+        if line.startswith("member ") or not groups:
+            groups.append([])
+        groups[-1].append(line)
+    members = ((_member(line), further) for line, *further in groups)
     return tuple(_with_exits(member, further) for member, further in members)
 
 
@@ -312,5 +312,5 @@ def _option(word: str) -> tuple[str, bool]:
     return words.name(name), value == "1"
 
 
-def _file(found: list[str]) -> File:
-    return File(words.count(found[0], least=0), words.digest(found[1]))
+def _file(line_words: list[str]) -> File:
+    return File(words.count(line_words[0], least=0), words.digest(line_words[1]))

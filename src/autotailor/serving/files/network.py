@@ -54,7 +54,7 @@ def _reader_class() -> Callable[[Iterable[npt.NDArray[Any]]], Any]:
     address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
     class Reader(ncnn.DataReader):  # type: ignore[misc, name-defined, unused-ignore]
-        """Hands out bytes, however many ncnn asks for at a time; ``asked`` lists how many it asked for."""
+        """Hands out bytes, however many ncnn asks for at a time; ``asked`` lists these numbers."""
 
         def __init__(self, pieces: Iterable[npt.NDArray[Any]]) -> None:
             super().__init__()

@@ -40,10 +40,10 @@ class OpenPool:
         Raises:
             PoolError: there is no such member.
         """
-        found = {member.name: member for member in self.index.members}
-        if name not in found:
-            raise PoolError(f"{self.folder}: there is no member {name}; members are {', '.join(found)}")
-        return found[name]
+        members = {member.name: member for member in self.index.members}
+        if name not in members:
+            raise PoolError(f"{self.folder}: there is no member {name}; members are {', '.join(members)}")
+        return members[name]
 
     def param(self, member: Member) -> str:
         """The text of a member's network; raises PoolError where the file is not the one of ``pool.txt``."""
@@ -125,6 +125,6 @@ def _read(path: Path) -> bytes:
         raise PoolError(f"{path}: cannot be read ({error.strerror}); {REMEDY}") from error
 
 
-def _compare(path: Path, found: str, expected: str) -> None:
-    if found != expected:
-        raise PoolError(f"{path}: its content has SHA-256 {found[:12]}, expected {expected[:12]}; {REMEDY}")
+def _compare(path: Path, actual: str, expected: str) -> None:
+    if actual != expected:
+        raise PoolError(f"{path}: its content has SHA-256 {actual[:12]}, expected {expected[:12]}; {REMEDY}")

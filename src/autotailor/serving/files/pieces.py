@@ -145,16 +145,16 @@ _SLICE = re.compile(rf"slice (\d+) ({_SIZES}) ({_RANGES}(?:x{_RANGES})*) (\d+|-)
 
 
 def _piece(line: str) -> Piece:
-    if found := _TAG.fullmatch(line):
-        return Tag(int(found[1]))
-    if found := _NORMS.fullmatch(line):
-        return Norms(int(found[1]), int(found[2]))
-    found = _SLICE.fullmatch(line)
-    if found is None:
+    if match := _TAG.fullmatch(line):
+        return Tag(int(match[1]))
+    if match := _NORMS.fullmatch(line):
+        return Norms(int(match[1]), int(match[2]))
+    match = _SLICE.fullmatch(line)
+    if match is None:
         raise ValueError(f"{line[:80]!r} is no piece")
-    shape = tuple(int(size) for size in found[2].split("x"))
-    take = tuple(_ranges(ranges) for ranges in found[3].split("x"))
-    piece = Slice(int(found[1]), shape, take, None if found[4] == "-" else int(found[4]), int(found[5]))
+    shape = tuple(int(size) for size in match[2].split("x"))
+    take = tuple(_ranges(ranges) for ranges in match[3].split("x"))
+    piece = Slice(int(match[1]), shape, take, None if match[4] == "-" else int(match[4]), int(match[5]))
     fits = len(shape) == len(take) and all(
         0 <= start < end <= size for size, ranges in zip(shape, take, strict=False) for start, end in ranges
     )

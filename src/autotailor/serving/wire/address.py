@@ -50,12 +50,12 @@ class Address:
         Raises:
             PoolError: the text is neither, or the path is too long for a socket.
         """
-        kind, found, rest = text.partition(":")
+        kind, colon, rest = text.partition(":")
         if kind == "tcp":
             if not rest.isdecimal() or not int(rest) < 1 << 16:
                 raise PoolError(f"address {text!r}: expected tcp:PORT with a port below 65536")
             return cls(port=int(rest))
-        path = rest if found and kind == "unix" else text
+        path = rest if colon and kind == "unix" else text
         if not path or "\0" in path or len(os.fsencode(path)) > MOST_PATH_BYTES:
             raise PoolError(
                 f"address {text!r}: a Unix socket needs a path of 1 to {MOST_PATH_BYTES} bytes; take a shorter folder"

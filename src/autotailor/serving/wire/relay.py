@@ -77,7 +77,7 @@ class Relay:
         self._passed, self._coming, self._now = threading.Condition(), 0, 0
         self._guard = threading.Lock()
         self._clients: dict[socket.socket, threading.Thread] = {}
-        self._asked: dict[socket.socket, float] = {}  # when each client asked last; infinite while it waits
+        self._last_request: dict[socket.socket, float] = {}  # when each client asked last; infinite while it waits
 
     def __enter__(self) -> Relay:
         return self
@@ -144,17 +144,17 @@ class Relay:
             if not self.address.is_unix:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             thread = threading.Thread(target=self._serve, args=(connection,), name="pool client", daemon=True)
-            self._clients[connection], self._asked[connection] = thread, time.monotonic()
+            self._clients[connection], self._last_request[connection] = thread, time.monotonic()
             thread.start()
 
     def _make_room(self) -> bool:
         """Ends the connection of the client that has asked nothing for longest, where that is long enough."""
-        silent = min(self._asked, key=self._asked.__getitem__)
-        if time.monotonic() - self._asked[silent] <= PATIENCE_S:
+        silent = min(self._last_request, key=self._last_request.__getitem__)
+        if time.monotonic() - self._last_request[silent] <= PATIENCE_S:
             return False
         with suppress(OSError):
             silent.shutdown(socket.SHUT_RDWR)
-        del self._clients[silent], self._asked[silent]
+        del self._clients[silent], self._last_request[silent]
         return True
 
     def _serve(self, connection: socket.socket) -> None:
@@ -177,13 +177,13 @@ class Relay:
         finally:
             with self._guard:
                 self._clients.pop(connection, None)
-                self._asked.pop(connection, None)
+                self._last_request.pop(connection, None)
             connection.close()
 
-    def _note(self, connection: socket.socket, asked: float) -> None:
+    def _note(self, connection: socket.socket, moment: float) -> None:
         with self._guard:
-            if connection in self._asked:
-                self._asked[connection] = asked
+            if connection in self._last_request:
+                self._last_request[connection] = moment
 
     def _answer(self, frame: Frame) -> Frame:
         """The answer to a frame; an error where the request fails."""

@@ -1,6 +1,6 @@
 """Heads of torchvision's one-stage detectors, whose boxes are told from anchors: SSDLite320 and RetinaNet.
 
-Their two outputs, ``bbox_regression`` [n, anchors, 4] and ``cls_logits`` [n, anchors, classes], may come in either
+A detector's two outputs, ``bbox_regression`` [n, anchors, 4] and ``cls_logits`` [n, anchors, classes], may come in any
 order; of two with 4 channels the first is the regression. Class 0 is the background, or is not used, so that class k is
 number k - 1 of the data. Heads with 91 classes are those of torchvision's weights, whose classes are the ids of COCO's
 80 categories.
@@ -15,7 +15,7 @@ import torch
 from torchvision.models.detection.anchor_utils import AnchorGenerator, DefaultBoxGenerator
 from torchvision.models.detection.image_list import ImageList
 
-from autotailor.task.decoders.overlap import Found, remaining
+from autotailor.task.decoders.overlap import Detections, remaining
 
 COCO = 91
 UNUSED = (0, 12, 26, 29, 30, 45, 66, 68, 69, 71, 83)
@@ -24,7 +24,7 @@ LONGEST = math.log(1000 / 16)
 """Logarithm of the most times that a box is larger than its anchor, as in torchvision."""
 
 
-def ssdlite320(outputs: Any, size: int) -> Found:
+def ssdlite320(outputs: Any, size: int) -> Detections:
     """See ``decoders``: ``torchvision.models.detection.ssdlite320_mobilenet_v3_large``, at any size."""
     regression, logits = _heads(outputs)
     anchors = DefaultBoxGenerator([[2, 3]] * 6, min_ratio=0.2, max_ratio=0.95)
@@ -33,7 +33,7 @@ def ssdlite320(outputs: Any, size: int) -> Found:
     return _labelled(boxes, logits.softmax(2), least=0.001, overlap=0.55)
 
 
-def retinanet(outputs: Any, size: int) -> Found:
+def retinanet(outputs: Any, size: int) -> Detections:
     """See ``decoders``: ``torchvision.models.detection.retinanet_resnet50_fpn``, and its second version."""
     regression, logits = _heads(outputs)
     sides = tuple(tuple(int(side * 2 ** (third / 3)) for third in range(3)) for side in (32, 64, 128, 256, 512))
@@ -55,10 +55,10 @@ def _heads(outputs: Any) -> tuple[torch.Tensor, torch.Tensor]:
 def _anchors(make: Any, size: int, strides: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
     """The anchors of an image ``[anchors, 4]``, level by level as torchvision's head lists them."""
     grids = [like.new_empty(1, 1, math.ceil(size / stride), math.ceil(size / stride)) for stride in strides]
-    (found,) = make(ImageList(like.new_empty(1, 3, size, size), [(size, size)]), grids)
-    if len(found) != like.shape[1]:
-        raise ValueError(f"images of {size} pixels have {len(found)} anchors, and the outputs are for {like.shape[1]}")
-    anchors: torch.Tensor = found
+    anchors: torch.Tensor
+    (anchors,) = make(ImageList(like.new_empty(1, 3, size, size), [(size, size)]), grids)
+    if len(anchors) != (count := like.shape[1]):
+        raise ValueError(f"images of {size} pixels have {len(anchors)} anchors, and the outputs are for {count}")
     return anchors
 
 
@@ -70,7 +70,7 @@ def _moved(anchors: torch.Tensor, regression: torch.Tensor, weights: tuple[float
     return torch.cat([middle - half, middle + half], 2)
 
 
-def _labelled(boxes: torch.Tensor, scores: torch.Tensor, least: float, overlap: float) -> Found:
+def _labelled(boxes: torch.Tensor, scores: torch.Tensor, least: float, overlap: float) -> Detections:
     """The boxes that remain, with the scores of the data's classes."""
     used = [k for k in range(1, scores.shape[2]) if scores.shape[2] != COCO or k not in UNUSED]
     return remaining(boxes, scores[..., used], least, overlap)

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from autotailor.task.decoders.overlap import Found, likelihoods
+from autotailor.task.decoders.overlap import Detections, likelihoods
 
 MOST = 100
 
 
-def centres(outputs: Any, size: int) -> Found:
+def centres(outputs: Any, size: int) -> Detections:
     """See ``decoders``: a heat map of each class, then widths and heights, and perhaps offsets; all of one resolution.
 
     The heat ``[n, classes, h, w]`` is largest in the cell of an object's middle. There ``[n, 2, h, w]`` are its width

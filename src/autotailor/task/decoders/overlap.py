@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torchvision.ops import batched_nms
 
-Found = list[dict[str, torch.Tensor]]
+Detections = list[dict[str, torch.Tensor]]
 """Of each image ``boxes``, ``scores`` and ``labels``."""
 BEFORE = 1000
 """Boxes of an image that are compared with one another at most, those of the highest scores."""
@@ -13,7 +13,7 @@ BEFORE = 1000
 
 def remaining(
     boxes: torch.Tensor, scores: torch.Tensor, least: float = 0.01, overlap: float = 0.5, most: int = 100
-) -> Found:
+) -> Detections:
     """The boxes of each image that no better one of the same class overlaps.
 
     Args:
@@ -23,14 +23,14 @@ def remaining(
         overlap: IoU from which on the better one of two boxes remains.
         most: boxes of an image that remain.
     """
-    found = []
-    for own, said in zip(boxes, scores, strict=True):
-        best, which = said.flatten().topk(min(BEFORE, said.numel()))
+    detections = []
+    for own_boxes, own_scores in zip(boxes, scores, strict=True):
+        best, which = own_scores.flatten().topk(min(BEFORE, own_scores.numel()))
         best, which = best[best > least], which[best > least]
-        place, label = which // said.shape[1], which % said.shape[1]
-        kept = batched_nms(own[place], best, label, overlap)[:most]
-        found.append({"boxes": own[place[kept]], "scores": best[kept], "labels": label[kept]})
-    return found
+        place, label = which // own_scores.shape[1], which % own_scores.shape[1]
+        kept = batched_nms(own_boxes[place], best, label, overlap)[:most]
+        detections.append({"boxes": own_boxes[place[kept]], "scores": best[kept], "labels": label[kept]})
+    return detections
 
 
 def likelihoods(values: torch.Tensor) -> torch.Tensor:

@@ -74,8 +74,8 @@ class Classification(Task):
         """See Task."""
         return wrong_shape(outputs, classes, images) or probabilities(outputs)
 
-    def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+    def doubt(self, evaluated: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """See Task."""
         from autotailor.task.order import complaint
 
-        return complaint(asked, data, resolution, name)
+        return complaint(evaluated, data, resolution, name)

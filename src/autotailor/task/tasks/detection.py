@@ -3,7 +3,7 @@
 The score is COCO's mAP (``task.average_precision``), over the boxes of a set of pictures together. It is no mean over
 pictures. So the value of a picture, with which sensitivities, predictions and the search compute, is its own AP: all
 its detections in one order, whatever their classes, as the mean over the same ten IoU thresholds. What a picture adds
-to mAP is that of all plus its first-order influence. Training needs no boxes: a network learns the outputs of the
+to mAP is the mAP of all plus its first-order influence. Training needs no boxes: a network learns the outputs of the
 original one, as in the task ``outputs``, and boxes judge.
 """
 
@@ -100,27 +100,27 @@ class Detection(Task):
 
         decode, count = self._decode, len(outputs[0] if isinstance(outputs, tuple) else outputs)
         try:
-            found = list(decode(outputs, side))
-            pictures = [[torch.as_tensor(each[key]).detach() for key in KEYS] for each in found]
+            decoded = list(decode(outputs, side))
+            pictures = [[torch.as_tensor(each[key]).detach() for key in KEYS] for each in decoded]
         except FAILURES as error:
             raise TaskError(
-                f"{self._where} failed on outputs for {count} images: {raised(error)}; {_WANTED}"
+                f"{self._where} failed on outputs for {count} images: {raised(error)}; {_EXPECTED}"
             ) from error
         for boxes, scores, labels in pictures:
             shapes = [list(boxes.shape), list(scores.shape), list(labels.shape)]
             if shapes != [[len(scores), 4], [len(scores)], [len(scores)]] or ((scores < 0) | (scores > 1)).any():
-                raise TaskError(f"{self._where} returned shapes {shapes} and {_range(scores)}; {_WANTED}")
+                raise TaskError(f"{self._where} returned shapes {shapes} and {_range(scores)}; {_EXPECTED}")
         if len(pictures) != count:
-            raise TaskError(f"{self._where} returned {len(pictures)} pictures for {count} images; {_WANTED}")
+            raise TaskError(f"{self._where} returned {len(pictures)} pictures for {count} images; {_EXPECTED}")
         return torch.stack([_rows(boxes, scores, labels, side) for boxes, scores, labels in pictures])
 
     def judge(self, outputs: Any, targets: torch.Tensor) -> Judgement:
         """See Task: picture AP, and 1 less it as the loss; counts are ``average_precision.rows``."""
-        found, wanted = outputs.double(), targets.double()
-        right, ignored = average_precision.matched(found, wanted)
-        kept = average_precision.rows(found, wanted, right, ignored)
-        boxes = ((wanted[..., 4] >= 0) & (wanted[..., 5] == 0)).sum(1)
-        values = average_precision.of_pictures(right, ignored | (found[..., 5:] < 0), boxes)
+        detections, boxes = outputs.double(), targets.double()
+        right, ignored = average_precision.matched(detections, boxes)
+        kept = average_precision.rows(detections, boxes, right, ignored)
+        counts = ((boxes[..., 4] >= 0) & (boxes[..., 5] == 0)).sum(1)
+        values = average_precision.of_pictures(right, ignored | (detections[..., 5:] < 0), counts)
         return Judgement(values, (1 - values).float(), kept)
 
     def answers(self, outputs: Any) -> torch.Tensor:
@@ -166,29 +166,29 @@ class Detection(Task):
             f"function give the numbers of the data's classes, which are the categories in the order of their ids"
         )
 
-    def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+    def doubt(self, evaluated: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """See Task: whether the network is better than one that finds nothing, by more than two standard errors."""
         check = (
             f"{self._where} gives pixels of the network's image and classes in the data's order "
             f"({', '.join(data.classes[:4])} ...), and that the network was trained on"
         )
-        return self.no_better(asked, data, resolution, f"{name} has {MEAN}", "a network that finds nothing", check)
+        return self.no_better(evaluated, data, resolution, f"{name} has {MEAN}", "a network that finds nothing", check)
 
     def painted(self, picture: Any, target: torch.Tensor, colours: Mapping[str, tuple[int, ...]]) -> Any:
         """See Task: boxes with the names of their classes; crowds are left out."""
         from PIL import ImageDraw
 
-        found, shades = picture.copy(), list(colours.items())
-        pen = ImageDraw.Draw(found)
+        canvas, shades = picture.copy(), list(colours.items())
+        pen = ImageDraw.Draw(canvas)
         for *edges, label, crowd in target.tolist():
             if 0 <= label < len(shades) and not crowd:
                 name, colour = shades[int(label)]
-                left, top, right, bottom = (edge * side for edge, side in zip(edges, found.size * 2, strict=True))
+                left, top, right, bottom = (edge * side for edge, side in zip(edges, canvas.size * 2, strict=True))
                 pen.rectangle((left, top, right, bottom), outline=colour, width=2)
                 place = (left + 3, max(top - 11, 0))
                 pen.rectangle(pen.textbbox(place, name), fill=colour)
                 pen.text(place, name, fill="black" if np.dot(colour, BRIGHTNESS) > DARK else "white")
-        return found
+        return canvas
 
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
         """See Task: mAP and the influences of pictures on it."""
@@ -196,7 +196,7 @@ class Detection(Task):
         return np.asarray(value + influences)
 
 
-_WANTED = (
+_EXPECTED = (
     f"expected for each picture a mapping with {', '.join(KEYS)}: [m, 4] edges in pixels, [m] from 0 to 1, and [m] "
     "numbers of classes"
 )

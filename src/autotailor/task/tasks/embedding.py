@@ -9,7 +9,7 @@ A picture without another one of its class in the set can have no such neighbour
 score is the share of the ``NEAREST`` nearest pictures that are among those of the original network.
 
 Neighbours depend on all pictures of a set. So the value of a picture, with which sensitivities, predictions and the
-search compute, asks for none. With the vectors t of the original network and y of another one, the sum m of the vectors
+search compute, needs none. With the vectors t of the original network and y of another one, the sum m of the vectors
 t of its class without its own, and those m_r of the ``RIVALS`` classes most like it, it is
 
     class precision = 1 where cos(y, m) > cos(y, m_r) for all r, else 0.
@@ -136,13 +136,13 @@ class Embedding(Task):
         return _rows(outputs).float()
 
     def agree(self, outputs: Any, others: Any) -> torch.Tensor:
-        """See Task: the cosine of both vectors, and 0 where it is below."""
+        """See Task: the cosine of both vectors, and 0 where the cosine is negative."""
         return (_direction(_rows(outputs)) * _direction(_rows(others))).sum(1).clamp(0, 1)
 
     def loss(self, outputs: Any, targets: torch.Tensor, teacher: Any, lesson: Lesson) -> torch.Tensor:
         """See Task: the squared distance of the vectors from the teacher's, over the square of these; no classes.
 
-        It keeps the vectors' lengths as well, so that vectors of the original network may stay in an index.
+        The loss keeps the vectors' lengths as well, so that vectors of the original network may stay in an index.
         """
         if teacher is None:
             raise TaskError(
@@ -150,16 +150,16 @@ class Embedding(Task):
                 "near; give the trained network (model.weights, or an .onnx file as model.source), which then teaches, "
                 "or name your own loss in finetune.loss"
             )
-        found, wanted = _rows(outputs), _rows(teacher)
-        return (found - wanted).square().sum() / wanted.square().sum().clamp(min=LEAST)
+        y, t = _rows(outputs), _rows(teacher)
+        return (y - t).square().sum() / t.square().sum().clamp(min=LEAST)
 
     def chance(self, targets: Targets) -> float:
         """See Task: a network that returns the mean direction for every picture."""
         import torch
 
-        wanted = torch.from_numpy(np.asarray(targets))
-        mean = wanted[:, VECTOR : VECTOR + int(wanted[0, LENGTH])].double().mean(0)
-        return float(self.judge(mean.expand(len(wanted), -1), wanted).values.mean())
+        rows = torch.from_numpy(np.asarray(targets))
+        mean = rows[:, VECTOR : VECTOR + int(rows[0, LENGTH])].double().mean(0)
+        return float(self.judge(mean.expand(len(rows), -1), rows).values.mean())
 
     def examples(self, count: int, classes: int) -> tuple[torch.Tensor, str]:
         """See Task."""
@@ -169,22 +169,22 @@ class Embedding(Task):
 
     def misfit(self, outputs: Any, classes: int, images: str) -> str:
         """See Task: no row of at least two numbers."""
-        found = single(outputs)
-        if found is not None and found.ndim > 1 and found.numel() // 2 == max(found.shape[1:]) > 1:
+        tensor = single(outputs)
+        if tensor is not None and tensor.ndim > 1 and tensor.numel() // 2 == max(tensor.shape[1:]) > 1:
             return ""
-        shape = f"{len(outputs)} tensors" if found is None else str(list(found.shape))
+        shape = f"{len(outputs)} tensors" if tensor is None else str(list(tensor.shape))
         return f"gives {shape} for 2 images, expected vectors [2, d]; name the output that has them (model.output)"
 
-    def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+    def doubt(self, evaluated: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """See Task: whether near pictures are of one class more often than any two, by two standard errors."""
         targets = np.asarray(data.validation.labels)
-        kept = np.column_stack([targets[:, :SPREAD], _unit(np.asarray(asked.answers, dtype=np.float64))])
+        kept = np.column_stack([targets[:, :SPREAD], _unit(np.asarray(evaluated.answers, dtype=np.float64))])
         counts = np.unique(targets[:, CLASS], return_counts=True)[1]
         pairs = (counts * (counts - 1)).sum() / max(counts[counts > 1].sum() * (len(targets) - 1), 1)
         guess = "a neighbour that is drawn by lot"
         check = "its output is the vector (model.output), and that it was trained on"
-        known = replace(asked, values=self.shares(kept))
-        return self.no_better(known, data, resolution, f"{name} has P@1", guess, check, float(pairs))
+        with_shares = replace(evaluated, values=self.shares(kept))
+        return self.no_better(with_shares, data, resolution, f"{name} has P@1", guess, check, float(pairs))
 
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
         """See Task: what pictures add to P@1, or the shared neighbours of each, from counts (``judge``)."""
@@ -208,8 +208,8 @@ class Embedding(Task):
 
 def _means(unit: FloatArray, labels: Targets) -> list[FloatArray]:
     """The direction of each picture's class without the picture, and those of the classes most like it, ``[n, d]``."""
-    found, places = np.unique(labels, return_inverse=True)
-    sums = np.zeros((len(found), unit.shape[1]))
+    classes, places = np.unique(labels, return_inverse=True)
+    sums = np.zeros((len(classes), unit.shape[1]))
     np.add.at(sums, places, unit)
     is_alone = np.bincount(places)[places] < 2
     own = _unit(np.where(is_alone[:, None], unit, sums[places] - unit))
@@ -227,12 +227,12 @@ def _rows(outputs: Any) -> torch.Tensor:
 def _direction(vectors: torch.Tensor) -> torch.Tensor:
     """Vectors of length 1, float64."""
     numbers: torch.Tensor = vectors.double()
-    found: torch.Tensor = numbers / numbers.norm(dim=1, keepdim=True).clamp(min=LEAST)
-    return found
+    unit: torch.Tensor = numbers / numbers.norm(dim=1, keepdim=True).clamp(min=LEAST)
+    return unit
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
-    """The same for arrays."""
+    """Vectors of length 1, of an array."""
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), LEAST))
 
 
@@ -241,11 +241,11 @@ def _neighbours(vectors: npt.NDArray[np.float32], bases: npt.NDArray[Any], count
 
     Of equally near ones, the first counts: a network that gives all pictures one vector knows no neighbours.
     """
-    found = []
+    nearest = []
     for start in range(0, len(vectors), ROWS):
         alike = vectors[start : start + ROWS] @ vectors.T
         alike[bases[start : start + ROWS, None] == bases] = -np.inf
         order = np.argsort(-alike, axis=1, kind="stable")[:, :count]
-        found.append(np.where(np.isfinite(np.take_along_axis(alike, order, 1)), order, -1))
-    padded = np.concatenate(found)
+        nearest.append(np.where(np.isfinite(np.take_along_axis(alike, order, 1)), order, -1))
+    padded = np.concatenate(nearest)
     return np.pad(padded, ((0, 0), (0, count - padded.shape[1])), constant_values=-1)

@@ -62,7 +62,7 @@ class Multilabel(Task):
         losses = functional.binary_cross_entropy_with_logits(outputs.float(), labels, reduction="none").mean(1)
         rows = max(1, MOST // outputs.shape[1] ** 2)
         parts = zip(torch.split(outputs, rows), torch.split(labels, rows), strict=True)
-        values = torch.cat([_average_precision(some, known) for some, known in parts])
+        values = torch.cat([_average_precision(*part) for part in parts])
         return Judgement(values, bounded(losses))
 
     def answers(self, outputs: torch.Tensor) -> torch.Tensor:
@@ -101,11 +101,11 @@ class Multilabel(Task):
         """See Task."""
         return wrong_shape(outputs, classes, images)
 
-    def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+    def doubt(self, evaluated: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """See Task: whether the network is better than chance, by more than two standard errors."""
         guess = "an order of the labels that is the same for all pictures"
         check = "it was trained on these labels, in this order (the columns of the table), and on"
-        return self.no_better(asked, data, resolution, f"{name} has {self.score.name}", guess, check)
+        return self.no_better(evaluated, data, resolution, f"{name} has {self.score.name}", guess, check)
 
 
 def _average_precision(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -58,23 +58,24 @@ class Outputs(Task):
 
     def judge(self, outputs: Any, targets: torch.Tensor) -> Judgement:
         """See Task: how near the outputs are to the original network's, and their distance from these."""
-        found = _places(outputs)
-        if targets.ndim != self.target_axes or targets.shape[1] != len(found):
+        tensors = _places(outputs)
+        if targets.ndim != self.target_axes or targets.shape[1] != len(tensors):
             raise TaskError(
-                f"data.task is outputs: targets have shape {list(targets.shape)} and the network returns {len(found)} "
-                f"tensors; take targets of this network (accuracy.with_labels)"
+                f"data.task is outputs: targets have shape {list(targets.shape)} and the network returns "
+                f"{len(tensors)} tensors; take targets of this network (accuracy.with_labels)"
             )
-        return _judged(found, [targets[:, k, : y.shape[1], : y.shape[2]] for k, y in enumerate(found)])
+        return _judged(tensors, [targets[:, k, : y.shape[1], : y.shape[2]] for k, y in enumerate(tensors)])
 
     def answers(self, outputs: Any) -> torch.Tensor:
         """See Task: the outputs themselves, at the places where they are compared."""
         import torch
         from torch.nn import functional
 
-        found = _places(outputs)
-        channels, places = (max(y.shape[axis] for y in found) for axis in (1, 2))
-        pads = ((0, places - y.shape[2], 0, channels - y.shape[1]) for y in found)
-        return torch.stack([functional.pad(y, pad, value=float("nan")) for y, pad in zip(found, pads, strict=True)], 1)
+        tensors = _places(outputs)
+        channels, places = (max(y.shape[axis] for y in tensors) for axis in (1, 2))
+        pads = ((0, places - y.shape[2], 0, channels - y.shape[1]) for y in tensors)
+        padded = [functional.pad(y, pad, value=float("nan")) for y, pad in zip(tensors, pads, strict=True)]
+        return torch.stack(padded, 1)
 
     def agree(self, outputs: Any, others: Any) -> torch.Tensor:
         """See Task: how near the outputs are to the others."""
@@ -107,7 +108,7 @@ class Outputs(Task):
         """See Task: nothing, because outputs may have any shape."""
         return ""
 
-    def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+    def doubt(self, evaluated: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """See Task: nothing, because the network is its own measure."""
         return ""
 
@@ -143,8 +144,8 @@ def _sized(outputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     return functional.interpolate(outputs, others.shape[2:], mode="bilinear")
 
 
-def _distance(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """The squared distance over the variance ``[...]``, of ``[..., channels, places]``; wanted NaN are no numbers.
+def _distance(y: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """The squared distance over the variance ``[...]``, of ``[..., channels, places]``; NaN of t are no numbers.
 
     Where no channel says anything of its places, as in maps of one pixel, the variance is that of the whole output.
     """
@@ -153,17 +154,17 @@ def _distance(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     def mean(values: torch.Tensor) -> torch.Tensor:
         return values.flatten(-2).nanmean(-1)
 
-    inside = mean((wanted - wanted.nanmean(-1, keepdim=True)).square())
-    whole = mean((wanted - mean(wanted)[..., None, None]).square())
+    inside = mean((t - t.nanmean(-1, keepdim=True)).square())
+    whole = mean((t - mean(t)[..., None, None]).square())
     spread = torch.where(inside > CONSTANT, inside, whole).clamp(min=CONSTANT)
-    known = ~wanted.isnan()
-    return (found - wanted).square().where(known, 0.0).sum((-2, -1)) / known.sum((-2, -1)) / spread
+    is_number = ~t.isnan()
+    return (y - t).square().where(is_number, 0.0).sum((-2, -1)) / is_number.sum((-2, -1)) / spread
 
 
-def _judged(found: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -> Judgement:
+def _judged(outputs: Sequence[torch.Tensor], targets: Sequence[torch.Tensor]) -> Judgement:
     """Values and losses of pictures, from ``[n, channels, places]`` of each output."""
     import torch
 
-    distances = torch.stack([_distance(y, t) for y, t in zip(found, wanted, strict=True)], 1)
+    distances = torch.stack([_distance(y, t) for y, t in zip(outputs, targets, strict=True)], 1)
     values = (1 - distances.clamp(max=1)).mean(1)
     return Judgement(values.nan_to_num(nan=0.0), bounded(distances.mean(1)))

@@ -10,8 +10,8 @@ It is no mean over pictures. So the value of a picture, with which sensitivities
     closeness = mean over k of 1 - min(1, e_k² / FAR²).
 
 Where no error is beyond FAR standard deviations, its mean is a straight line of the squared errors: SubNets have the
-order that R² gives them, and a few absurd outputs do not decide about a mean. What picture i adds to R² is that of all
-plus its first-order influence (the infinitesimal jackknife; Efron, 1982),
+order that R² gives them, and a few absurd outputs do not decide about a mean. What picture i adds to R² is the R² of
+all plus its first-order influence (the infinitesimal jackknife; Efron, 1982),
 
     s_i = R² + n mean over k of ((1 - R²_k) (t_ik - mean(t_k))² / s_k² - e_ik²) / T_k.
 
@@ -95,11 +95,11 @@ class Regression(Task):
         """See Task: closeness, and the mean of e_k²; counts are e_k and t_k less its mean over s_k, ``[n, 2, k]``."""
         import torch
 
-        found, wanted = _rows(outputs).double(), targets.double()
-        means, spreads = self._told(wanted)
-        errors = ((found - wanted) / spreads).nan_to_num(nan=MOST).clamp(-MOST, MOST)
-        values = _closeness(errors).where(~found.isnan().any(1), 0.0)
-        kept = torch.stack([errors, (wanted - means) / spreads], 1)
+        y, t = _rows(outputs).double(), targets.double()
+        means, spreads = self._means_and_spreads(t)
+        errors = ((y - t) / spreads).nan_to_num(nan=MOST).clamp(-MOST, MOST)
+        values = _closeness(errors).where(~y.isnan().any(1), 0.0)
+        kept = torch.stack([errors, (t - means) / spreads], 1)
         return Judgement(values, bounded(errors.square().mean(1).float()), kept)
 
     def answers(self, outputs: Any) -> torch.Tensor:
@@ -108,30 +108,30 @@ class Regression(Task):
 
     def agree(self, outputs: Any, others: Any) -> torch.Tensor:
         """See Task: closeness of the outputs to the others."""
-        wanted = _rows(others).double()
-        return _closeness((_rows(outputs).double() - wanted) / self._told(wanted)[1])
+        t = _rows(others).double()
+        return _closeness((_rows(outputs).double() - t) / self._means_and_spreads(t)[1])
 
     def loss(self, outputs: Any, targets: torch.Tensor, teacher: Any, lesson: Lesson) -> torch.Tensor:
         """See Task: Huber's loss of e_k (Huber, 1964), from the targets and from the teacher's outputs."""
         import torch
         from torch.nn import functional
 
-        found, parts = _rows(outputs), []
+        y, parts = _rows(outputs), []
         weight = 0.0 if teacher is None else lesson.weight
-        wanted = [(1 - weight, targets)] if weight < 1 else []
-        wanted += [(weight, _rows(teacher))] if weight > 0 else []
-        for share, each in wanted:
-            means, spreads = (number.to(found.dtype) for number in self._told(each.double()))
-            said, known = ((number - means) / spreads for number in (found, each.to(found.dtype)))
-            parts.append(share * functional.huber_loss(said, known, delta=FAR))
+        weighted = [(1 - weight, targets)] if weight < 1 else []
+        weighted += [(weight, _rows(teacher))] if weight > 0 else []
+        for share, each in weighted:
+            means, spreads = (number.to(y.dtype) for number in self._means_and_spreads(each.double()))
+            standard_y, standard_t = ((number - means) / spreads for number in (y, each.to(y.dtype)))
+            parts.append(share * functional.huber_loss(standard_y, standard_t, delta=FAR))
         return torch.stack(parts).sum()
 
     def chance(self, targets: Targets) -> float:
         """See Task: a network that returns the mean of the targets for every picture."""
         import torch
 
-        wanted = torch.from_numpy(np.asarray(targets, dtype=np.float64))
-        return float(self.judge(self._told(wanted)[0].expand_as(wanted), wanted).values.mean())
+        t = torch.from_numpy(np.asarray(targets, dtype=np.float64))
+        return float(self.judge(self._means_and_spreads(t)[0].expand_as(t), t).values.mean())
 
     def examples(self, count: int, classes: int) -> tuple[torch.Tensor, str]:
         """See Task."""
@@ -141,22 +141,22 @@ class Regression(Task):
 
     def misfit(self, outputs: Any, classes: int, images: str) -> str:
         """See Task; without targets the number of outputs is not known."""
-        found = single(outputs)
-        count = found.numel() // 2 if found is not None else 0
+        tensor = single(outputs)
+        count = tensor.numel() // 2 if tensor is not None else 0
         if count and count == (classes or count):
             return ""
-        shape = f"{len(outputs)} tensors" if found is None else str(list(found.shape))
+        shape = f"{len(outputs)} tensors" if tensor is None else str(list(tensor.shape))
         return (
             f"gives {shape} for 2 images, expected one number for each target, [2, {classes}]: {images} has {classes} "
             f"targets; take those that the network was trained on, or name the output that has them (model.output)"
         )
 
-    def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+    def doubt(self, evaluated: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """See Task: whether the network is closer than the mean of the targets, by more than two standard errors."""
         guess = "the mean of the targets, returned for every picture,"
         check = "it was trained on these targets, in this order and unit, and on"
-        found = self.no_better(asked, data, resolution, f"{name} has {MEAN}", guess, check)
-        return found and found + _unit(np.asarray(asked.answers, np.float64), np.asarray(data.validation.labels))
+        reason = self.no_better(evaluated, data, resolution, f"{name} has {MEAN}", guess, check)
+        return reason and reason + _unit(np.asarray(evaluated.answers, np.float64), np.asarray(data.validation.labels))
 
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
         """See Task: the influence of pictures on R², from counts ``[n, 2, k]``."""
@@ -166,7 +166,7 @@ class Regression(Task):
         lost = squares.sum(axis=0) / total
         return np.asarray((1 - lost).mean() + len(errors) * ((lost * scatter - squares) / total).mean(axis=1))
 
-    def _told(self, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _means_and_spreads(self, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Means and standard deviations ``[k]`` that were told; else those of some numbers ``[n, k]``."""
         import torch
 
@@ -178,8 +178,8 @@ class Regression(Task):
 
 def _rows(outputs: Any) -> torch.Tensor:
     """The numbers of each picture, ``[n, k]``."""
-    found = first(outputs)
-    return found.flatten(1) if found.ndim > 1 else found[:, None]
+    tensor = first(outputs)
+    return tensor.flatten(1) if tensor.ndim > 1 else tensor[:, None]
 
 
 def _closeness(errors: torch.Tensor) -> torch.Tensor:
@@ -187,15 +187,15 @@ def _closeness(errors: torch.Tensor) -> torch.Tensor:
     return (1 - (errors / FAR).square().clamp(max=1)).mean(1)
 
 
-def _unit(said: FloatArray, wanted: FloatArray) -> str:
+def _unit(y: FloatArray, t: FloatArray) -> str:
     """Whether the outputs fit where each is moved and stretched, as the end of a sentence; "" where they do not."""
-    pairs = [np.corrcoef(one, other)[0, 1] for one, other in zip(said.T, wanted.T, strict=True) if one.std() > 0]
-    fitted = float(np.square(pairs).sum() / wanted.shape[1])
+    pairs = [np.corrcoef(one, other)[0, 1] for one, other in zip(y.T, t.T, strict=True) if one.std() > 0]
+    fitted = float(np.square(pairs).sum() / t.shape[1])
     if not fitted > MOSTLY:
         return ""
-    lines = (np.polyfit(one, other, 1) for one, other in zip(said.T, wanted.T, strict=True) if one.std() > 0)
-    found = ", ".join(f"{slope:.4g} y + {start:.4g}" for slope, start in lines)
+    lines = (np.polyfit(one, other, 1) for one, other in zip(y.T, t.T, strict=True) if one.std() > 0)
+    formulas = ", ".join(f"{slope:.4g} y + {start:.4g}" for slope, start in lines)
     return (
-        f". R² would be {100 * fitted:.1f} % with {found} in the place of each output y: the network has another unit, "
-        f"or standardised targets; give the targets that it was trained with, or put this line behind its output"
+        f". R² would be {100 * fitted:.1f} % with {formulas} in the place of each output y: the network has another "
+        f"unit, or standardised targets; give the targets that it was trained with, or put this line behind its output"
     )

@@ -8,7 +8,7 @@ those that are of the class, or are said to be. The score is computed from their
 
 It is no mean over pictures, and one picture alone has no mIoU. So the value of a picture, with which sensitivities,
 predictions and the search compute, is its own mean of I_ic / U_ic over the classes that it shows, the picture IoU. What
-a picture adds to mIoU is that of all plus its first-order influence (the infinitesimal jackknife; Efron, 1982),
+a picture adds to mIoU is the mIoU of all plus its first-order influence (the infinitesimal jackknife; Efron, 1982),
 
     s_i = mIoU + n / C sum over c of (I_ic - IoU_c U_ic) / U_c,
 
@@ -49,7 +49,7 @@ HOW = (
 
 @register
 class Segmentation(Task):
-    """Outputs are a map of logits ``[n, classes, h, w]``, or what Softmax makes of them; of a tuple the first is it.
+    """Outputs are a map of logits ``[n, classes, h, w]``, or what Softmax makes of them; of a tuple the first counts.
 
     Targets are the class of each pixel ``[n, H, W]``, or ``IGNORED``.
     """
@@ -84,10 +84,10 @@ class Segmentation(Task):
         """
         import torch
 
-        found, known = _map(outputs), targets.long()
-        rows = max(1, MOST // (found.shape[1] * known[0].numel()))
-        parts = zip(torch.split(found, rows), torch.split(known, rows), strict=True)
-        counts, values, losses = zip(*(_judged(maps, wanted) for maps, wanted in parts), strict=True)
+        maps, classes = _map(outputs), targets.long()
+        rows = max(1, MOST // (maps.shape[1] * classes[0].numel()))
+        parts = zip(torch.split(maps, rows), torch.split(classes, rows), strict=True)
+        counts, values, losses = zip(*(_judged(*part) for part in parts), strict=True)
         return Judgement(torch.cat(values), bounded(torch.cat(losses)), torch.cat(counts))
 
     def answers(self, outputs: Any) -> torch.Tensor:
@@ -96,8 +96,8 @@ class Segmentation(Task):
 
     def agree(self, outputs: Any, others: Any) -> torch.Tensor:
         """See Task: the share of the places of the map with the same largest channel."""
-        found, wanted = _map(outputs), _map(others)
-        return (_sized(found, wanted.shape[2:]).argmax(1) == wanted.argmax(1)).flatten(1).double().mean(1)
+        own, theirs = _map(outputs), _map(others)
+        return (_sized(own, theirs.shape[2:]).argmax(1) == theirs.argmax(1)).flatten(1).double().mean(1)
 
     def loss(self, outputs: Any, targets: torch.Tensor, teacher: Any, lesson: Lesson) -> torch.Tensor:
         """See Task: cross entropy at the pixels that count, and distillation at the places of the teacher's map."""
@@ -106,19 +106,19 @@ class Segmentation(Task):
 
         from autotailor.task.distillation import distillation_loss, pixels
 
-        found, parts = _map(outputs), []
+        maps, parts = _map(outputs), []
         weight = 0.0 if teacher is None else lesson.weight
         if weight < 1:
-            known = targets.long()
-            rows, labels = pixels(_sized(found, known.shape[1:])), known.flatten()
+            classes = targets.long()
+            rows, labels = pixels(_sized(maps, classes.shape[1:])), classes.flatten()
             hard = functional.cross_entropy(
                 rows, labels, ignore_index=IGNORED, reduction="sum", label_smoothing=lesson.smoothing
             )
             parts.append((1 - weight) * hard / (labels != IGNORED).sum().clamp(min=1))
         if weight > 0:
-            wanted, alone = _map(teacher), replace(lesson, weight=1.0, independent=False)
-            rows = pixels(_sized(found, wanted.shape[2:]))
-            parts.append(weight * distillation_loss(rows, targets, pixels(wanted), alone))
+            teacher_maps, alone = _map(teacher), replace(lesson, weight=1.0, independent=False)
+            rows = pixels(_sized(maps, teacher_maps.shape[2:]))
+            parts.append(weight * distillation_loss(rows, targets, pixels(teacher_maps), alone))
         return torch.stack(parts).sum()
 
     def chance(self, targets: Targets) -> float:
@@ -136,9 +136,9 @@ class Segmentation(Task):
 
     def misfit(self, outputs: Any, classes: int, images: str) -> str:
         """See Task; without labels the number of classes is not known."""
-        found = first(outputs)
-        shape = list(found.shape)
-        if found.ndim == MAP and (found.shape[1] == classes or (not classes and found.shape[1] > 1)):
+        tensor = first(outputs)
+        shape = list(tensor.shape)
+        if tensor.ndim == MAP and (tensor.shape[1] == classes or (not classes and tensor.shape[1] > 1)):
             return ""
         return (
             f"gives {shape} for 2 images, expected a map [2, {classes or 'classes'}, height, width], the first output "
@@ -146,32 +146,32 @@ class Segmentation(Task):
             f"classes: {images} has {classes or 'no'} classes"
         )
 
-    def doubt(self, asked: Asked, data: DataSplits, resolution: int, name: str) -> str:
+    def doubt(self, evaluated: Asked, data: DataSplits, resolution: int, name: str) -> str:
         """See Task: whether the network is better than chance, by more than two standard errors."""
         guess = "a network that says the commonest class everywhere"
         check = "it was trained on these classes, in this order (data.classes), and on"
-        return self.no_better(asked, data, resolution, f"{name} has {MEAN}", guess, check)
+        return self.no_better(evaluated, data, resolution, f"{name} has {MEAN}", guess, check)
 
     def painted(self, picture: Any, target: torch.Tensor, colours: Mapping[str, tuple[int, ...]]) -> Any:
         """See Task: each class in its colour; what does not count stays as it is."""
         from PIL import Image
 
-        known = np.full((IGNORED + 1, 3), -1, dtype=np.int64)
-        known[: len(colours)] = list(colours.values())
+        palette = np.full((IGNORED + 1, 3), -1, dtype=np.int64)
+        palette[: len(colours)] = list(colours.values())
         classes = Image.fromarray(target.cpu().numpy().astype(np.uint8)).resize(picture.size, Image.Resampling.NEAREST)
-        tint, pixels = known[np.asarray(classes)], np.asarray(picture)
+        tint, pixels = palette[np.asarray(classes)], np.asarray(picture)
         return Image.fromarray(np.where(tint < 0, pixels, (pixels + tint) // 2).astype(np.uint8))
 
     def shares(self, kept: npt.NDArray[Any]) -> FloatArray:
         """See Task: the influence of pictures on mIoU, from counts ``[n, 2, classes]``."""
-        found, said = np.asarray(kept, dtype=np.float64).swapaxes(0, 1)
-        total = said.sum(axis=0)
+        intersections, unions = np.asarray(kept, dtype=np.float64).swapaxes(0, 1)
+        total = unions.sum(axis=0)
         there = total > 0
         if not there.any():
-            return np.ones(len(found))
-        quotients = found.sum(axis=0)[there] / total[there]
-        moved = (found[:, there] - quotients * said[:, there]) / total[there]
-        return np.asarray(quotients.mean() + len(found) * moved.mean(axis=1))
+            return np.ones(len(intersections))
+        quotients = intersections.sum(axis=0)[there] / total[there]
+        moved = (intersections[:, there] - quotients * unions[:, there]) / total[there]
+        return np.asarray(quotients.mean() + len(intersections) * moved.mean(axis=1))
 
 
 def _map(outputs: Any) -> torch.Tensor:
@@ -180,10 +180,10 @@ def _map(outputs: Any) -> torch.Tensor:
     The logarithm of what Softmax returns is its logits up to a number that is the same for all classes of a place. Such
     a number changes neither an answer nor a loss, also between places. To scale probabilities would change answers.
     """
-    found = first(outputs).float()
-    if not ((found >= 0).all() and (found.sum(1) - 1).abs().max() < SHARES):
-        return found
-    return found.clamp(min=LEAST).log()
+    maps = first(outputs).float()
+    if not ((maps >= 0).all() and (maps.sum(1) - 1).abs().max() < SHARES):
+        return maps
+    return maps.clamp(min=LEAST).log()
 
 
 def _sized(maps: torch.Tensor, size: Any) -> torch.Tensor:
@@ -202,20 +202,20 @@ def _judged(maps: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, to
 
     maps = _sized(maps, targets.shape[1:])
     count, classes = maps.shape[:2]
-    known = targets != IGNORED
+    valid = targets != IGNORED
     losses = functional.cross_entropy(pixels(maps), targets.flatten(), ignore_index=IGNORED, reduction="none")
-    losses = losses.reshape(count, -1).sum(1) / known.flatten(1).sum(1).clamp(min=1)
+    losses = losses.reshape(count, -1).sum(1) / valid.flatten(1).sum(1).clamp(min=1)
 
     pictures = torch.arange(count, device=maps.device)[:, None, None] * classes
-    said = maps.argmax(1).masked_fill(maps.isnan().any(1), classes)  # NaN is no answer
+    predicted = maps.argmax(1).masked_fill(maps.isnan().any(1), classes)  # NaN is no answer
 
     def counted(where: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
         return torch.bincount((pictures + which)[where], minlength=count * classes).reshape(count, classes)
 
-    found = counted(known & (said == targets), targets)
-    shown = counted(known, targets)
-    either = shown + counted(known & (said < classes), said) - found
-    value = (found / either.clamp(min=1)).sum(1)  # of classes that the picture does not show nothing is found
+    both = counted(valid & (predicted == targets), targets)
+    shown = counted(valid, targets)
+    either = shown + counted(valid & (predicted < classes), predicted) - both
+    value = (both / either.clamp(min=1)).sum(1)  # of classes that the picture does not show nothing is found
     here = (shown > 0).sum(1)
     values = torch.where(here > 0, value / here.clamp(min=1), 1.0)
-    return torch.stack([found, either], 1), values, losses
+    return torch.stack([both, either], 1), values, losses
