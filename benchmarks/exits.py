@@ -19,16 +19,16 @@ what they are worth. Three ways choose on the same half, with the same heads and
 ``kept`` is the share of splits in which the mean cost of the other half keeps the budget, and ``gain`` is paired on the
 pictures of the other half; its standard error is that of the mean over the splits, widened for halves that overlap.
 
-With ``--deadlines`` the pool of exits answers so many test pictures at each of 30, 60 and 90 % of what its most
-accurate member takes, without thresholds, while ``--load`` processes compete for the processor: the share of answers
+With ``--deadlines`` the pool of exits answers so many test pictures at each of 30, 60 and 90 % of what its largest
+member takes, without thresholds, while ``--load`` processes compete for the processor: the share of answers
 that are in time (as the caller sees it), of those that had to wait for the first exit (``overtaken``: nothing else
 could be said by then, or hardly), which exits answered, how accurate they were, and how many numbers were not
 those of the exit that was named.
 
-With ``--streams`` the pool answers so many test pictures with the thresholds of each budget, in turn with the network
-without exits, and its latencies are compared with what the run's table predicts: in the mean of the pictures
-(``expected``), of those that go furthest (``worst``), and both as shares of the network's own latency. Of each exit the
-median counts, because a machine that other work disturbs a thousandth of the time has means that say nothing.
+With ``--streams`` the pool answers so many test pictures with the thresholds of each budget, in turn with the largest
+SubNet without exits, and its latencies as shares of that SubNet's are compared with the shares that the run's table
+predicts: in the mean of the pictures (``expected``), and of those that go furthest (``worst``). Each picture is compared
+with what the machine did in the moment before it, and of each exit the median counts.
 
 With ``--agreement`` random heads stand behind the stages (of a network of one stage: behind some blocks) of so many
 random SubNets of four networks, and all exits are compared: of the ONNX file with all outputs, of the chain of segments
@@ -75,7 +75,7 @@ WIDER = np.sqrt(1 / SPLITS + 1)
 """Of a mean over random halves that overlap, as a factor of their standard deviation (Nadeau, Bengio 2003)."""
 ANYTIME = ("run", "share", "deadline_ms", "requests", "in_time", "overtaken", "by_exit_percent", "accuracy", "wrong")
 DEADLINES = (0.3, 0.6, 0.9)
-STREAMS = ("run", "subnet", "budget", "what", "predicted_ms", "measured_ms", "error", "error_of_share")
+STREAMS = ("run", "subnet", "budget", "what", "predicted", "measured", "error", "whole_in_table_ms", "whole_ms")
 BLOCK = 25
 """Pictures of a stream, after which as many are answered without exits."""
 WARM, BATCH, TOLERANCE, SIDE = 30, 64, 1e-4, 32
@@ -191,7 +191,8 @@ def test_pictures(results: Path, side: int) -> tuple[Any, Any]:
 def deadlines(results: Path, name: str, count: int, load: int) -> pd.DataFrame:
     """One row for each deadline."""
     folder = results / "exits" / "pool"
-    member = max(open_pool(folder).index.members, key=lambda each: each.accuracy)
+    whole_ms = {each: network["whole"] for each, network in read_json(results / "exits.json")["networks"].items()}
+    member = max(open_pool(folder).index.members, key=lambda each: whole_ms[each.name])
     images, labels = test_pictures(results, member.shape[-1])
     expected = run_exits(open_pool(folder), member, images)
     rows = []
@@ -243,25 +244,24 @@ def streams(results: Path, name: str, count: int) -> pd.DataFrame:
             for budget, thresholds in member.thresholds:
                 early.set({"pin": member.name, "thresholds": budget})
                 reach = costs.reach([each is not None for each in thresholds])
-                took, alone = list[tuple[int, float]](), list[float]()
+                exits, shares, alone = list[int](), list[float](), list[float]()
                 for begin in range(-BLOCK, count, BLOCK):  # the first block warms up
-                    for service, of in ((whole, largest), (early, member)):
-                        own = pictures[of.name]
-                        for turn in range(begin, begin + BLOCK):
-                            reply = service.infer(Request(own[turn % len(own)]))
-                            if begin >= 0 and service is whole:
-                                alone.append(reply.latency_ms)
-                            elif begin >= 0:
-                                took.append((reply.exit, reply.latency_ms))
-                left, times = np.array([each for each, _ in took]), np.array([each for _, each in took])
-                medians = {number: float(np.median(times[left == number])) for number in set(left.tolist())}
-                measured = float(np.mean([medians[number] for number in left])), medians[left.max()]
-                scale = float(np.median(alone)) / said[largest.name]["whole"]
-                for what, now, before in zip(
-                    ("expected", "worst"), measured, (float(reach[left].mean()), float(reach[left.max()])), strict=True
-                ):
-                    errors = now / before - 1, now / before / scale - 1
-                    rows.append((name, member.name, budget, what, before, now, *errors))
+                    turns = range(begin, begin + BLOCK)
+                    given, own = pictures[largest.name], pictures[member.name]
+                    now = [whole.infer(Request(given[turn % len(given)])).latency_ms for turn in turns]
+                    replies = [early.infer(Request(own[turn % len(own)])) for turn in turns]
+                    if begin >= 0:
+                        alone += now
+                        exits += [reply.exit for reply in replies]
+                        shares += [reply.latency_ms / float(np.median(now)) for reply in replies]
+                left, share = np.array(exits), np.array(shares)
+                medians = {number: float(np.median(share[left == number])) for number in set(exits)}
+                table, median = said[largest.name]["whole"], float(np.median(alone))
+                expected = float(reach[left].mean()) / table, float(np.mean([medians[each] for each in exits]))
+                worst = float(reach[left.max()]) / table, medians[max(exits)]
+                for what, (predicted, measured) in (("expected", expected), ("worst", worst)):
+                    error = measured / predicted - 1
+                    rows.append((name, member.name, budget, what, predicted, measured, error, table, median))
     return pd.DataFrame(rows, columns=list(STREAMS)).round(4)
 
 

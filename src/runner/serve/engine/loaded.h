@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -81,6 +82,10 @@ public:
     // Of the exit that was reached last.
     const std::vector<float>& outputs() const { return outputs_; }
 
+    // The slowest whole run of late, infinite before the first: a slow one is forgotten by half in seventy further ones.
+    double slowest_ms() const { return slowest_ms_; }
+    void took(double ms) { slowest_ms_ = std::isinf(slowest_ms_) ? ms : std::max(ms, 0.99 * slowest_ms_); }
+
 private:
     // Runs to the end.
     void run() {
@@ -148,5 +153,6 @@ private:
     ncnn::Mat input_;
     std::vector<int> ends_;                // the blobs of the exits' answers, the network's own last
     std::vector<std::vector<int>> steps_;  // blobs before each of them, where there are exits
+    double slowest_ms_ = INFINITY;
     std::vector<float> outputs_;
 };
