@@ -27,8 +27,8 @@ those of the exit that was named.
 
 With ``--streams`` the pool answers so many test pictures with the thresholds of each budget, in turn with the largest
 SubNet without exits, and its latencies as shares of that SubNet's are compared with the shares that the run's table
-predicts: in the mean of the pictures (``expected``), and of those that go furthest (``worst``). Each picture is compared
-with what the machine did in the moment before it, and of each exit the median counts.
+predicts: in the mean of the pictures (``expected``), and of those that go furthest (``worst``). Each picture is
+compared with what the machine did in the moment before it, and of each exit the median counts.
 
 With ``--agreement`` random heads stand behind the stages (of a network of one stage: behind some blocks) of so many
 random SubNets of four networks, and all exits are compared: of the ONNX file with all outputs, of the chain of segments
