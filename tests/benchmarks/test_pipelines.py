@@ -159,7 +159,10 @@ def of(rows: Iterator[dict[str, Any]]) -> list[tuple[str, str]]:
 def test_a_rival_is_no_faster_than_the_subnet_and_known_rows_are_not_made_again() -> None:
     made = Fixed()
     rows = list(made.rows(set()))
-    assert [row["score"] for row in rows] == [100, 75, 50, 50, 75, 50, 50]
+    assert [row["score"] for row in rows] == [100, 75, 50, 50, 50, 50, 75, 50, 50, 50, 50]
+    widths = {(row["budget"], row["network"]): row["rest"][0] for row in rows}
+    assert widths["60%", comparison.SLICED] == 0.75
+    assert widths["60%", comparison.SLICED + comparison.KEPT] == 0.5
     assert sorted(made.asked) == sorted(
         (kind, width) for kind in (comparison.SLICED, comparison.SCRATCH) for width in (0.75, 0.5)
     )
