@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +23,7 @@ from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet
 from autotailor.profiling import LUT, DeviceConfig, Store, fusion_rules
 from autotailor.search.front import Front
-from papers.answers import UNKNOWN, Answer
+from papers.answers import UNKNOWN, Answer, Bools
 
 PIPELINE = ("autotailor", "adaptivenet", "legodnn", "adascale", "uniform")
 """Files of ``conf/method``."""
@@ -193,9 +193,7 @@ class Campaign:
             alone = Answer.read(Answer.path(self.answers, "adascale", seed, budget))
             with np.load(run.results / "exits" / choice["name"] / "answers.npz") as arrays:
                 seen = Answers(arrays["test_confidence"], arrays["test_right"])
-            policy = Policy(tuple(choice["thresholds"].values()), 0.0, 0.0, 0.0, 0.0)
-            left = policy.leave(seen.confidence)
-            taken = seen.right[np.arange(len(left)), left] >= 0.5
+            taken = right_where_left(choice["thresholds"], said["networks"][choice["name"]]["exits"], seen)
             yield Answer(
                 WITH_EXITS, seed, budget, 100 * choice["expected"] / largest, json.dumps(choice["thresholds"]),
                 alone.images + int(run.settings["model"]["space"]["exits"]["images"]), alone.inherited,
@@ -222,6 +220,12 @@ class Campaign:
                 Answer(
                     NESTDNN, seed, budget, latency[ratio], said, images, before, after[0], before_right, after[1]
                 ).write(self.answers)
+
+
+def right_where_left(thresholds: Mapping[str, float | None], exits: Iterable[str], seen: Answers) -> Bools:
+    """Whether each picture is right where it leaves, ``[n]``; at exits without a threshold none does."""
+    policy = Policy(tuple(map(thresholds.get, exits)), 0.0, 0.0, 0.0, 0.0)
+    return policy.right(seen) >= 0.5
 
 
 def least(metric: Metric, subnet: SubNet) -> float:

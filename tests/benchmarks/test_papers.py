@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from papers.answers import UNKNOWN, Answer, read_all, standings, table
-from papers.campaign import least, widest
+from papers.campaign import least, right_where_left, widest
 from papers.costs import lines, own_images
 from papers.figures import costs, fronts
 
+from autotailor.exits.answers import Answers
 from autotailor.ir.supernet import SuperNet
 
 
@@ -80,3 +81,9 @@ def test_costs_are_drawn_with_ours_on_top() -> None:
     rows = pd.DataFrame({"method": ["autotailor", "legodnn"], "images": [1, 2], "operators": [3, 4], "lines": [1, 9]})
     figure = costs("letters", rows)
     assert [bar.get_width() for bar in figure.axes[0].patches] == [2, 1]
+
+
+def test_pictures_of_a_subnet_that_is_chosen_without_exits_leave_at_its_end() -> None:
+    seen = Answers(np.array([[0.9], [0.1]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    assert right_where_left({}, ["stage2"], seen).tolist() == [False, True]
+    assert right_where_left({"stage2": 0.5}, ["stage2"], seen).tolist() == [True, True]
