@@ -24,9 +24,9 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -162,16 +162,35 @@ def agreement(options: argparse.Namespace) -> Iterator[Row]:
             yield {"case": name, "what": f"largest difference, PyTorch and {key}", "value": f"{apart:.1e}", "bar": 1e-4}
 
 
-def prepared(options: argparse.Namespace) -> tuple[autotailor.SuperNet, autotailor.SuperNet, torch.Tensor]:
-    """A trained network with all alternatives as built and in closed form, and pictures of the test set."""
-    folder = options.folder.resolve()
-    source, splits = CASES[options.case].prepare(folder), data.load(CASES[options.case].section(folder))
-    net = autotailor.compile(source, {"alternatives": ALL})
-    images = accuracy.MomentsConfig(images=options.images)
-    solved = accuracy.prepare(net, splits, images, accuracy.CalibrationConfig(images=options.images)).net
-    calibrator = accuracy.Calibrator(splits, accuracy.CalibrationConfig(options.images))
-    test = torch.cat([seen for seen, _ in splits.test.batches(64)])[: options.images]
-    return calibrator.adopt(net, CPU, every=True), solved, as_input(test, CPU)
+class Prepared(NamedTuple):
+    """A trained network with alternatives.
+
+    Attributes:
+        built: with alternatives as they follow from the weights.
+        solved: with alternatives in closed form.
+        splits: of the pictures.
+        calibrator: on as many training pictures as the closed form has seen.
+    """
+
+    built: autotailor.SuperNet
+    solved: autotailor.SuperNet
+    splits: data.DataSplits
+    calibrator: accuracy.Calibrator
+
+    @classmethod
+    def of(cls, options: argparse.Namespace, alternatives: Mapping[str, Any] = ALL) -> Prepared:
+        """The network of the case that the options name."""
+        folder = options.folder.resolve()
+        source, splits = CASES[options.case].prepare(folder), data.load(CASES[options.case].section(folder))
+        net = autotailor.compile(source, {"alternatives": dict(alternatives)})
+        calibration = accuracy.CalibrationConfig(images=options.images)
+        solved = accuracy.prepare(net, splits, accuracy.MomentsConfig(images=options.images), calibration).net
+        calibrator = accuracy.Calibrator(splits, calibration)
+        return cls(calibrator.adopt(net, CPU, every=True), solved, splits, calibrator)
+
+    def test_images(self, count: int) -> torch.Tensor:
+        """The first pictures of the test set as a network reads them."""
+        return as_input(torch.cat([images for images, _ in self.splits.test.batches(64)])[:count], CPU)
 
 
 @torch.no_grad()
@@ -184,7 +203,8 @@ def values_of(net: autotailor.SuperNet, images: torch.Tensor, wanted: set[str]) 
 
 def errors(options: argparse.Namespace) -> Iterator[Row]:
     """What each alternative leaves of what its block, or its map, says."""
-    plain, solved, images = prepared(options)
+    prepared = Prepared.of(options)
+    plain, solved, images = prepared.built, prepared.solved, prepared.test_images(options.images)
     wanted = {name for node in junctions(solved.graph) for name in (*node.inputs, *node.outputs)}
     built, closed = (values_of(net, images, wanted) for net in (plain, solved))
     macs, base = solved.macs(), solved.largest()
@@ -215,7 +235,8 @@ def _given(junction: Any) -> str:
 
 def ranks(options: argparse.Namespace) -> Iterator[Row]:
     """Errors of low ranks over those of plain SVD and ASVD, on pictures of the test set."""
-    plain, solved, images = prepared(options)
+    prepared = Prepared.of(options)
+    plain, solved, images = prepared.built, prepared.solved, prepared.test_images(options.images)
     graph, own = solved.graph, [n for n in junctions(solved.graph) if "low_rank" in n.get(SOURCES)]
     nodes = {n.name: solved.elastic.original.producers[n.outputs[0]] for n in own}
     wanted = {name for n in own for name in (n.inputs[0], nodes[n.name].inputs[0])}
@@ -252,23 +273,17 @@ def _left_by_rank(y: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
 def svd(options: argparse.Namespace) -> Iterator[Row]:
     """Test accuracy of SubNets of low rank, in closed form and by plain SVD."""
-    folder = options.folder.resolve()
-    source, splits = CASES[options.case].prepare(folder), data.load(CASES[options.case].section(folder))
-    net = autotailor.compile(source, {"alternatives": {"low_rank": [0.25, 0.5, 0.75]}})
-    calibrator = accuracy.Calibrator(splits, accuracy.CalibrationConfig(options.images))
-    moments = accuracy.MomentsConfig(images=options.images)
-    solved = accuracy.prepare(net, splits, moments, accuracy.CalibrationConfig(options.images)).net
-    nets = {"closed form": solved, "plain SVD": calibrator.adopt(net, CPU, every=True)}
+    net, solved, splits, calibrator = Prepared.of(options, {"low_rank": ALL["low_rank"]})
     macs, rng, chosen = net.macs(), np.random.default_rng(0), list[autotailor.SubNet]()
     whole = float(macs.predict(net.largest().to_array()[None])[0])
     while len(chosen) < RANKED:
         subnet = net.sample(rng)
         if SHARE[0] <= float(macs.predict(subnet.to_array()[None])[0]) / whole <= SHARE[1]:
             chosen.append(subnet)
-    original = accuracy.correctness(nets["plain SVD"].module().activate(net.largest()), splits.test)
+    original = accuracy.correctness(net.module().activate(net.largest()), splits.test)
     yield {"case": options.case, "what": "right, the network", "value": round(100 * float(original.mean()), 1)}
     right = {}
-    for way, each in nets.items():
+    for way, each in (("closed form", solved), ("plain SVD", net)):
         module = each.module().eval()
         outcomes = [accuracy.evaluate(module, s, splits.test, calibrator.statistics(module, s)) for s in chosen]
         right[way] = np.stack([outcome.values for outcome in outcomes])

@@ -191,8 +191,7 @@ def test_pictures(results: Path, side: int) -> tuple[Any, Any]:
 def deadlines(results: Path, name: str, count: int, load: int) -> pd.DataFrame:
     """One row for each deadline."""
     folder = results / "exits" / "pool"
-    whole_ms = {each: network["whole"] for each, network in read_json(results / "exits.json")["networks"].items()}
-    member = max(open_pool(folder).index.members, key=lambda each: whole_ms[each.name])
+    member = max(open_pool(folder).index.members, key=lambda each: each.latency_ms)
     images, labels = test_pictures(results, member.shape[-1])
     expected = run_exits(open_pool(folder), member, images)
     rows = []
@@ -232,7 +231,7 @@ def streams(results: Path, name: str, count: int) -> pd.DataFrame:
     """One row for each SubNet, budget of its thresholds, and kind of latency."""
     said, folder = read_json(results / "exits.json")["networks"], results / "exits" / "pool"
     members = open_pool(folder).index.members
-    largest = max(members, key=lambda each: said[each.name]["whole"])
+    largest = max(members, key=lambda each: each.latency_ms)
     pictures = {each.name: test_pictures(results, each.shape[-1])[0] for each in members}
     rows = []
     with (
@@ -306,33 +305,25 @@ def main() -> None:
     )
     parser.add_argument("--agreement", type=int, default=0, metavar="N", help="random SubNets of each network")
     asked = parser.parse_args()
-    asked.csv = asked.csv and asked.csv.resolve()
-    if asked.agreement:
-        told = agreement(asked.agreement)
-        shown = told.map(lambda each: f"{each:.1e}" if isinstance(each, float) else each)
-        Console(width=140).print(plain_table(shown, "Exits of random SubNets, beside PyTorch"))
-        if asked.csv:
-            told.to_csv(asked.csv, index=False)
-        return
-    if not asked.results:
+    csv, runs = asked.csv and asked.csv.resolve(), [each.resolve() for each in asked.results]
+    if not (asked.agreement or runs):
         parser.error("name folders results/MODEL/DEVICE, or --agreement N")
-    runs = [each.resolve() for each in asked.results]
-    if asked.streams:
-        told = pd.concat([streams(each, each.parent.name, asked.streams) for each in runs])
-        Console(width=140).print(plain_table(told, "Latencies of streams, measured beside what the table predicts"))
-        if asked.csv:
-            told.to_csv(asked.csv, index=False)
-        return
-    if asked.deadlines:
-        told = pd.concat([deadlines(each, each.parent.name, asked.deadlines, asked.load) for each in runs])
-        Console(width=140).print(plain_table(told, "Answers at deadlines, as shares of the whole latency"))
-        if asked.csv:
-            told.to_csv(asked.csv, index=False)
-        return
-    found = pd.concat([table(each, each.parent.name, asked.exits) for each in runs])
-    Console(width=140).print(plain_table(found, "Exits, MSDNet's thresholds, and no exits; gain is that of exits"))
-    if asked.csv:
-        found.to_csv(asked.csv, index=False)
+    if asked.agreement:
+        title, tables = "Exits of random SubNets, beside PyTorch", [agreement(asked.agreement)]
+    elif asked.streams:
+        title = "Latencies of streams, measured beside what the table predicts"
+        tables = [streams(each, each.parent.name, asked.streams) for each in runs]
+    elif asked.deadlines:
+        title = "Answers at deadlines, as shares of the whole latency"
+        tables = [deadlines(each, each.parent.name, asked.deadlines, asked.load) for each in runs]
+    else:
+        title = "Exits, MSDNet's thresholds, and no exits; gain is that of exits"
+        tables = [table(each, each.parent.name, asked.exits) for each in runs]
+    rows = pd.concat(tables)
+    shown = rows.map(lambda each: f"{each:.1e}" if isinstance(each, float) else each) if asked.agreement else rows
+    Console(width=140).print(plain_table(shown, title))
+    if csv:
+        rows.to_csv(csv, index=False)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ Of a tuned network and what it was before, the better one on the validation set 
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -45,6 +46,7 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.propagation import propagate
 from autotailor.ir.space.metric import FloatArray
 from autotailor.measurement.comparison import matched_widths
+from autotailor.search.budgets import budget_shares
 from autotailor.statistics import clustered_mean
 from autotailor.task.registry import of
 from pipelines import CASES, Case
@@ -178,19 +180,17 @@ class Comparison:
         widths = {float(name): cost for name, cost in costs.items() if name not in (ORIGINAL, *BUDGETS)}
         matched = matched_widths(pd.Series(costs), widths, tuple(BUDGETS))
         made = dict[tuple[str, float, int], tuple[FloatArray, int]]()
+        limits = budget_shares(list(BUDGETS.values()), "")
         for name, budget in BUDGETS.items():
             own = self._shares(self._run.results / "exports" / name / "model.onnx")
             own_images = self._polished if self._chosen[name].graph is not None else 0
             whole = costs[ORIGINAL]
-            limit = float(budget.rstrip("%")) / 100 * whole
-            kept = max((width for width, cost in widths.items() if cost <= limit), default=min(widths))
+            kept = max((width for width, cost in widths.items() if cost <= limits[name] * whole), default=min(widths))
             if (budget, SUBNET) not in known:
                 pairs = {"lost": (original, own)}
                 yield self._row(budget, SUBNET, own, float("nan"), costs[name] / whole, own_images, pairs)
-            for network, label, width in (
-                *((network, network, matched[name]) for network in (SLICED, SCRATCH)),
-                *((network, network + KEPT, kept) for network in (SLICED, SCRATCH)),
-            ):
+            for end, network in itertools.product(("", KEPT), (SLICED, SCRATCH)):
+                label, width = network + end, kept if end else matched[name]
                 if (budget, label) not in known:
                     asked = (network, width, own_images)
                     right, seen = made[asked] = made.get(asked) or self._uniform(*asked)

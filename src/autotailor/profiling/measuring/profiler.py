@@ -292,7 +292,8 @@ class _Run:
         for part in portions(make_batches(programs, seconds_each * len(keys))):
             self.machine = wait_until_cool(self.session.transport, self.session.device.name, self.machine)
             failures |= self.session.measure(part, self.take)
-        failures |= {key: "no program has timed it" for key in set(keys) & set(self.missing()) if not failures}
+        if not failures:
+            failures = dict.fromkeys(set(keys).intersection(self.missing()), "no program has timed it")
         if failures:
             reasons = "; ".join(f"{key}: {reason}" for key, reason in sorted(failures.items()))
             raise ProfilingError(
