@@ -5,7 +5,7 @@
 PROJECT is a folder made by ``autotailor new``, with ``conf/model/MODEL.yaml`` for weights that arrived. Each method has
 a run in a folder of its own below ``--directory``; ``conf/method/METHOD.yaml`` gives it space, training and search:
 
-- ``autotailor``: the space of the model's file;
+- ``autotailor``: the space of the model's file; ``autotailor, alternatives`` has the other papers' blocks beside it;
 - ``adaptivenet``: merged and shrunk blocks, trained beside their blocks and then together from the labels;
 - ``legodnn``: blocks pruned by 0.2, 0.4, 0.6 and 0.8, trained beside their blocks; the sum of single drops decides;
 - ``adascale``: compression operators; ``adascale, exits`` is the same with exits, at budgets of the expected latency;
@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 from controls.style import write_svg
 from papers import answers, costs, figures
-from papers.campaign import METHODS, PIPELINE, WITH_EXITS, Campaign
+from papers.campaign import ALTERNATIVES, METHODS, PIPELINE, WITH_EXITS, Campaign
 from plain_table import plain_table
 from rich.console import Console
 from rivals import right
@@ -50,11 +50,14 @@ def report(campaign: Campaign, csv: Path, drawn: Path) -> None:
         groups = run.splits.test.groups
         _, whole = right(run, run.original.original, run.original.largest())
         paid = costs.table(campaign, known[0].seed)
-    rows = answers.table(known, groups, (*METHODS, WITH_EXITS))
+    order = (*METHODS, WITH_EXITS)
+    rows = answers.table(known, groups, order)
     given, name = 100 * float(np.mean(whole)), csv.stem
     console = Console(width=150)
     console.print(plain_table(rows[list(SHOWN)], f"Right answers of the test set; the given network has {given:.1f} %"))
-    console.print(plain_table(pd.DataFrame(list(answers.standings(rows))), "Ours and the best rival"))
+    for ours in (each for each in (answers.OURS, ALTERNATIVES) if any(one.method == each for one in known)):
+        apart = pd.DataFrame(list(answers.standings(answers.table(known, groups, order, ours), ours)))
+        console.print(plain_table(apart, f"{ours} and the best rival"))
     console.print(plain_table(paid, "What each method costs"))
     rows.to_csv(csv, index=False, float_format="%.4f")
     paid.to_csv(csv.with_name(f"{name}_costs.csv"), index=False, float_format="%.4f")

@@ -74,19 +74,20 @@ def read_all(folder: Path) -> list[Answer]:
     return [Answer.read(path) for path in sorted(folder.glob("*.npz"))]
 
 
-def table(answers: Sequence[Answer], groups: npt.NDArray[Any], order: Sequence[str]) -> pd.DataFrame:
+def table(answers: Sequence[Answer], groups: npt.NDArray[Any], order: Sequence[str], ours: str = OURS) -> pd.DataFrame:
     """One row for each method, seed and budget.
 
     Args:
         answers: of all methods.
         groups: the base picture of each test picture.
         order: of the methods.
+        ours: the method that the others are compared with.
 
     Returns:
         The fields of ``Answer``, accuracies on the test set in percent (``inherited_test``, ``polished_test``), and
         how many points the method is behind ours at the same budget and seed, with the standard error of the pairs.
     """
-    ours = {(each.seed, each.budget): each for each in answers if each.method == OURS}
+    compared = {(each.seed, each.budget): each for each in answers if each.method == ours}
     rows = []
     for each in sorted(answers, key=lambda a: (order.index(a.method), a.seed, a.budget)):
         row = {field.name: getattr(each, field.name) for field in fields(each) if field.name not in ARRAYS}
@@ -95,7 +96,7 @@ def table(answers: Sequence[Answer], groups: npt.NDArray[Any], order: Sequence[s
             if not len(right):
                 continue
             row[f"{name}_test"] = 100 * float(right.mean())
-            other = ours.get((each.seed, each.budget))
+            other = compared.get((each.seed, each.budget))
             if other is not None and len(getattr(other, f"{name}_right")):
                 apart = getattr(other, f"{name}_right").astype(float) - right
                 mean, error = clustered_mean(apart, groups)
@@ -104,16 +105,23 @@ def table(answers: Sequence[Answer], groups: npt.NDArray[Any], order: Sequence[s
     return pd.DataFrame(rows)
 
 
-def standings(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """At each budget, before polishing and after, the best rival by its mean over seeds, and how far it is ahead."""
+def standings(rows: pd.DataFrame, ours: str = OURS) -> Iterator[dict[str, Any]]:
+    """At each budget, before polishing and after, the best rival by its mean over seeds, and how far it is ahead.
+
+    Args:
+        rows: as ``table`` makes them for the same ``ours``; seeds that ours has not are left out.
+        ours: the method that the others are compared with; its variants are no rivals.
+    """
+    rows = rows[rows["seed"].isin(rows.loc[rows["method"] == ours, "seed"])]
+    rows = rows[(rows["method"] == ours) | ~rows["method"].str.startswith(OURS)]
     for name in ("inherited", "polished"):
         known = rows.dropna(subset=[f"{name}_test"])
         for budget, at in known.groupby("budget"):
             means = at.groupby("method")[f"{name}_test"].mean()
-            if OURS not in means.index:
+            if ours not in means.index:
                 continue
-            rivals = means.drop(index=OURS)
-            row: dict[str, Any] = {"weights": name, "budget": budget, "ours": means[OURS], "best rival": "none"}
+            rivals = means.drop(index=ours)
+            row: dict[str, Any] = {"weights": name, "budget": budget, "ours": means[ours], "best rival": "none"}
             if len(rivals):
                 pairs = at[at["method"] == rivals.idxmax()]
                 error = float(np.sqrt(np.square(pairs[f"{name}_error"]).sum())) / len(pairs)

@@ -25,8 +25,13 @@ from autotailor.profiling import LUT, DeviceConfig, Store, fusion_rules
 from autotailor.search.front import Front
 from papers.answers import UNKNOWN, Answer, Bools
 
-PIPELINE = ("autotailor", "adaptivenet", "legodnn", "adascale", "uniform")
-"""Files of ``conf/method``."""
+ALTERNATIVES = "autotailor, alternatives"
+"""Our method with the blocks of the other papers in the same space, and the same search."""
+ALL_KINDS = "low_rank: [0.5], depthwise: true, ghost: [2], fire: true, shrunk: [0.5, 0.25], merged: [1, 2]"
+MORE = {ALTERNATIVES: (f"model.space.alternatives={{{ALL_KINDS}}}",)}
+"""Overrides of what is no file of ``conf/method`` alone; the file's name stands before the comma."""
+PIPELINE = ("autotailor", ALTERNATIVES, "adaptivenet", "legodnn", "adascale", "uniform")
+"""What is a file of ``conf/method``, or one with more overrides."""
 NESTDNN, WITH_EXITS = "nestdnn", "adascale, exits"
 METHODS = (*PIPELINE, NESTDNN)
 RATIOS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
@@ -75,7 +80,7 @@ class Campaign:
 
     def folder(self, method: str, seed: int) -> Path:
         """Of one run, which is a project of its own with the files of this one."""
-        folder = self.directory / f"{method}_{seed}"
+        folder = self.directory / f"{method.replace(', ', '_')}_{seed}"
         folder.mkdir(parents=True, exist_ok=True)
         for name in SHARED:
             if (self.project / name).exists() and not (folder / name).exists():
@@ -84,7 +89,7 @@ class Campaign:
 
     def run(self, method: str, seed: int, more: Sequence[str] = ()) -> Finished:
         """The run of a method, finished or not."""
-        overrides = (f"method={method}", f"seed={seed}", *self.overrides, *more)
+        overrides = (f"method={file_of(method)}", f"seed={seed}", *self.overrides, *MORE.get(method, ()), *more)
         return Finished(self.folder(method, seed), self.model, self.device, overrides)
 
     def make(self, run: Finished, *files: Path) -> None:
@@ -220,6 +225,11 @@ class Campaign:
                 Answer(
                     NESTDNN, seed, budget, latency[ratio], said, images, before, after[0], before_right, after[1]
                 ).write(self.answers)
+
+
+def file_of(method: str) -> str:
+    """The name of the file of ``conf/method`` that a method is configured by."""
+    return method.partition(",")[0]
 
 
 def right_where_left(thresholds: Mapping[str, float | None], exits: Iterable[str], seen: Answers) -> Bools:

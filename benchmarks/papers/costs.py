@@ -13,7 +13,7 @@ from autotailor import artifacts, enumeration
 from autotailor.profiling import LUT, Store, fusion_rules
 from autotailor.profiling.device import DeviceConfig
 from papers.answers import Answer, read_all
-from papers.campaign import NESTDNN, PIPELINE, RATIOS, WITH_EXITS, Campaign
+from papers.campaign import MORE, NESTDNN, PIPELINE, RATIOS, WITH_EXITS, Campaign, file_of
 
 CONF = Path(__file__).parents[2] / "conf" / "method"
 
@@ -50,7 +50,7 @@ def table(campaign: Campaign, seed: int) -> pd.DataFrame:
             operators = [row.feature for row in enumeration.read_operators(run.results / "operators.csv")]
             evaluated = len(pd.read_csv(run.results.parent / "evaluations.csv"))
             shared, variants = shared_images(run), float(space["distinct_variants"])
-            written = lines((CONF / f"{method}.yaml").read_text(encoding="utf-8"))
+            written = lines((CONF / f"{file_of(method)}.yaml").read_text(encoding="utf-8")) + len(MORE.get(method, ()))
         else:
             rules = fusion_rules(DeviceConfig.from_section(run.settings["device"]))
             found = (feature for net in campaign.pruned(run).values() for feature in net.operators(fusion=rules))

@@ -361,7 +361,7 @@ STAGES = {
             {
                 "subnet": "exports/{export}/subnet.json",
                 "onnx": "exports/{export}/model.onnx",
-                "torch": "exports/{export}/model.pt",
+                "torch": "exports/{export}/model.pt2",
                 "verification": "exports/{export}/verification.json",
                 "param": When("ncnn", "exports/{export}/model.ncnn.param"),
                 "bin": When("ncnn", "exports/{export}/model.ncnn.bin"),

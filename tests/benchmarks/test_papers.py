@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from papers.answers import UNKNOWN, Answer, read_all, standings, table
-from papers.campaign import least, right_where_left, widest
+from papers.campaign import ALTERNATIVES, METHODS, MORE, Campaign, least, right_where_left, widest
 from papers.costs import lines, own_images
 from papers.figures import costs, fronts
 
@@ -39,6 +39,23 @@ def test_a_rival_is_behind_by_the_pictures_that_ours_alone_has_right() -> None:
     assert rows.loc["autotailor", "polished_behind"] == 0
     _, standing = standings(rows.reset_index())
     assert (standing["best rival"], standing["ahead"]) == ("legodnn", pytest.approx(-50.0))
+
+
+def test_a_variant_of_ours_is_compared_with_rivals_and_is_none_itself() -> None:
+    right = {"autotailor": [True, False], ALTERNATIVES: [True, True], "legodnn": [False, True]}
+    answers = [answer(method, 50, pictures) for method, pictures in right.items()]
+    answers.append(replace(answer("legodnn", 50, [True, True]), seed=1))
+    for ours, ahead in (("autotailor", 0.0), (ALTERNATIVES, -50.0)):
+        _, standing = standings(table(answers, np.arange(2), METHODS, ours), ours)
+        assert (standing["best rival"], standing["theirs"], standing["ahead"]) == ("legodnn", 50.0, ahead)
+
+
+def test_a_variant_is_a_methods_file_with_more_overrides_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, "mine", "host", ("seed=3",), tmp_path / "methods", (50,), (50,), 8)
+    run = campaign.run(ALTERNATIVES, 1)
+    assert run.overrides[0] == "method=autotailor"
+    assert set(MORE[ALTERNATIVES]) < set(run.overrides)
+    assert run.folder.name == "autotailor_alternatives_1"
 
 
 def test_a_budget_takes_the_widest_network_within_it_and_none_where_all_are_slower() -> None:

@@ -72,7 +72,7 @@ def export(net: autotailor.SuperNet, folder: Path) -> None:
     shape = onnx_ir.load(folder / "model.onnx").graph.inputs[0].shape
     assert shape is not None
     program = torch.export.export(net.build(subnet).eval(), (torch.zeros(*shape.numpy()),))
-    torch.export.save(program, str(folder / "model.pt"))
+    torch.export.save(program, str(folder / "model.pt2"))
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,7 @@ def test_every_artifact_of_the_contract_is_there(results: Path) -> None:
         "model.onnx",
         "model.ncnn.param",
         "model.ncnn.bin",
-        "model.pt",
+        "model.pt2",
         "verification.json",
         "README.md",
     ]

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 SCHEMA = 1
 IMAGES = 8
-ONNX, TORCH, SUBNET, VERIFICATION = "model.onnx", "model.pt", "subnet.json", "verification.json"
+ONNX, TORCH, SUBNET, VERIFICATION = "model.onnx", "model.pt2", "subnet.json", "verification.json"
 GIVEN = "model.given.onnx"
 """The ONNX file that takes its image as the network's own file did, where that is not [1, 3, height, width]."""
 

@@ -65,12 +65,12 @@ def test_files_compute_what_subnets_do(compiled: tuple[str, autotailor.SuperNet]
             wanted = as_arrays(module.activate(subnet)(images))
         net.export_onnx(subnet, tmp_path / "model.onnx")
         assert [each.name for each in onnx.load(tmp_path / "model.onnx").graph.output] == list(net.names[1:])
-        save_program(net.build(subnet), images.numpy(), tmp_path / "model.pt")
+        save_program(net.build(subnet), images.numpy(), tmp_path / "model.pt2")
         runtime.convert(tmp_path / "model.onnx", tmp_path)
         runtime.name_blobs(tmp_path, *net.names)
         runs: dict[str, Callable[..., Arrays]] = {
             "onnx": run_onnx(tmp_path / "model.onnx"),
-            "torch": run_exported_program(tmp_path / "model.pt"),
+            "torch": run_exported_program(tmp_path / "model.pt2"),
             "ncnn": lambda x: runtime.run(tmp_path, x),
         }
         errors = {kind: apart(run(images.numpy()), wanted) for kind, run in runs.items()}

@@ -20,7 +20,7 @@ from onnx_text import HEAD, KERNEL, model_of
 
 RUNTIME = open_runtime(DeviceConfig.from_section({"name": "test"}))
 CALIBRATION = CalibrationConfig(images=48, batch_size=24)
-FILES = {"model.onnx", "model.pt", "model.ncnn.param", "model.ncnn.bin", "subnet.json", "verification.json"}
+FILES = {"model.onnx", "model.pt2", "model.ncnn.param", "model.ncnn.bin", "subnet.json", "verification.json"}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_the_verification_holds_when_repeated_by_hand(exported: Path) -> None:
 
 
 def test_the_pytorch_file_takes_any_batch(exported: Path) -> None:
-    module = torch.export.load(io.BytesIO((exported / "model.pt").read_bytes())).module()
+    module = torch.export.load(io.BytesIO((exported / "model.pt2").read_bytes())).module()
     assert module(torch.randn(5, 3, 20, 20)).shape == (5, 5)
 
 

@@ -16,7 +16,7 @@ from autotailor.runs.known_metric import Estimate
 from autotailor.search import SearchError
 
 FILES = {
-    "candidates.csv", "confirmed.csv", "export.json", "model.ncnn.bin", "model.ncnn.param", "model.onnx", "model.pt",
+    "candidates.csv", "confirmed.csv", "export.json", "model.ncnn.bin", "model.ncnn.param", "model.onnx", "model.pt2",
     "subnet.json", "summary.csv", "verification.json", "README.md",
 }  # fmt: skip
 

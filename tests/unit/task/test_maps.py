@@ -95,7 +95,7 @@ def test_the_export_is_verified(walk: Walk) -> None:
     folder = walk.folder / "budget_01"
     found = json.loads((folder / "verification.json").read_text())
     assert found["passed"]
-    assert {each["file"] for each in found["comparisons"]} == {"model.onnx", "model.pt", "model.ncnn"}
+    assert {each["file"] for each in found["comparisons"]} == {"model.onnx", "model.pt2", "model.ncnn"}
     assert list(json.loads((folder / "subnet.json").read_text())["output_shapes"]) == ["map"]
 
 

@@ -24,7 +24,7 @@ NCNN = "model.ncnn"
 FORMATS = {
     "model.onnx": "ONNX",
     "model.given.onnx": "ONNX, for the original file's images",
-    "model.pt": "PyTorch, for `torch.export.load`",
+    "model.pt2": "PyTorch, for `torch.export.load`",
     NCNN: "ncnn: `model.ncnn.param` and `model.ncnn.bin`",
 }
 

@@ -135,7 +135,7 @@ def test_every_exported_file_has_its_softmax(softmax_net: autotailor.SuperNet, t
     image = next(iter(splits.test.batches(1)))[0]
     with torch.no_grad():
         logits = softmax_net.build(subnet, statistics, logits=True)(image)
-        program = torch.export.load(io.BytesIO((tmp_path / "model.pt").read_bytes())).module()
+        program = torch.export.load(io.BytesIO((tmp_path / "model.pt2").read_bytes())).module()
         rows = {
             "torch": program(image).numpy(),
             "ncnn": runtime.run(tmp_path, image.numpy()),
