@@ -10,38 +10,28 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
-import torch
-from torch import nn
 
-from autotailor.accuracy.calibration import Calibrator, resolution_of
-from autotailor.accuracy.determinism import deterministic
-from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.compute.accelerator import resolve
 from autotailor.compute.compilation import check_compiler
-from autotailor.compute.turns import executor
-from autotailor.data.augmentation.mixing import Mixing, mixing
 from autotailor.data.augmentation.stream import augmented
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.config import FinetuneConfig
-from autotailor.finetuning.errors import DivergenceError, TrainingError
+from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.joint.training import Purpose, train_jointly
 from autotailor.finetuning.lesson import teacher_alone
-from autotailor.finetuning.polishing.beginning import Beginning
-from autotailor.finetuning.polishing.config import DIVERGENCE, PolishConfig
-from autotailor.finetuning.polishing.lockstep import Lockstep
-from autotailor.finetuning.polishing.rate import choose_rate
-from autotailor.finetuning.polishing.standing import Jury, Standing
+from autotailor.finetuning.polishing.config import PolishConfig
+from autotailor.finetuning.polishing.judging import Judging, inheriting, networks
+from autotailor.finetuning.polishing.side_by_side import SideBySide
+from autotailor.finetuning.polishing.standing import Standing
 from autotailor.finetuning.polishing.teacher import choose_teacher
-from autotailor.finetuning.training.divergence import remedy_of_precision
 from autotailor.finetuning.training.later_epochs import FIRST_EPOCH, LaterEpochs
-from autotailor.finetuning.training.loop import train
 from autotailor.finetuning.training.processes.group import join
 from autotailor.finetuning.training.watch import Record, no_record
 from autotailor.ir.execution.modules.graph import GraphModule
@@ -49,7 +39,7 @@ from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction.evaluations.chance import CLEAR
-from autotailor.task.registry import of, score_of
+from autotailor.task.registry import score_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,14 +172,13 @@ class _Race:
     ) -> None:
         self._original, self._shared = original, net
         self._net, self._data, self._contests, self._config = net, data, contests, config
-        self._inherited, self._expected, self._workdir = inherited, expected, workdir
+        self._accuracies, self._expected, self._workdir = inherited, expected, workdir
         self._device = resolve(config.accelerator)
-        self._accuracies, self._graphs, self._images = dict(expected), dict[str, Graph](), 0
+        self._judging = Judging(net, data, config, self._device, inherited, lambda: self._teacher)
+        self._training = SideBySide(net, data, config, self._device, workdir, lambda: self._teacher)
+        self._last = {id_: Standing(accuracy, 0.0) for id_, accuracy in expected.items()}
+        self._graphs, self._images, self._first_epoch = dict[str, Graph](), 0, FIRST_EPOCH
         self._reached: dict[str, _Reached] = {}
-        self._standings: dict[str, Standing] = {}
-        self._divergences: dict[str, float] = {}
-        self._first_epoch = FIRST_EPOCH
-        self._rate: float | None = None
         self.rows: list[tuple[Any, ...]] = []
 
     def begin_together(self, config: FinetuneConfig, record: Record) -> None:
@@ -203,7 +192,8 @@ class _Race:
         logger.info("polish: %s", result.said(score_of(self._data).mean, CANDIDATES.subnets))
         if result.gain > 0:
             self._shared, self._images, self._first_epoch = result.net, result.images, FIRST_EPOCH + config.epochs
-            self._take(0, config.epochs, heats, entrants, self._modules(self._graphs_before(entrants)))
+            modules = networks(self._graphs_before(entrants), self._data, self._device)
+            self._take(0, config.epochs, heats, entrants, modules)
 
     def run(self, number: int) -> None:
         """One round, counted from 0."""
@@ -213,15 +203,47 @@ class _Race:
         pictures = augmented(self._data, self._config.augmentation, self._config.seed)
         epochs, images = self._config.rounds[number].parts(len(pictures), self._config.checks, self._config.batch_size)
         stream = LaterEpochs(pictures, self._first_epoch, images)
-        modules, seen = self._train(number, self._config.of_round(number, epochs), stream, entrants)
+        modules, seen = self._training.train(number, epochs, stream, entrants, self._graphs_before(entrants))
         self._images += seen
         self._first_epoch += epochs
         self._take(number + 1, epochs, heats, entrants, modules)
+
+    def result(self) -> dict[str, Polished]:
+        """The SubNet of each budget after the last round."""
+        return {name: self._chosen(name) for name in self._contests}
+
+    @cached_property
+    def _teacher(self) -> Teacher:
+        """Teaches all rounds."""
+        return choose_teacher(self._shared, self._original, self._data, self._config, self._device)
 
     def _heats(self, number: int) -> tuple[dict[str, list[SubNet]], list[SubNet]]:
         """The SubNets that take part in a round: those of each budget, and all of them."""
         heats = {name: self._best(name, self._config.rounds[number].candidates) for name in self._contests}
         return heats, list(dict.fromkeys(subnet for heat in heats.values() for subnet in heat))
+
+    def _best(self, name: str, count: int) -> list[SubNet]:
+        """The best SubNets of a budget among those of the last round, the first of equals first.
+
+        They are the most accurate ones; where the teacher's answers count, those of ``COMPARED`` times as many whose
+        answers are nearest to these.
+        """
+        largest = self._net.largest()
+        ranked = [s for s in self._contests[name] if s.id in self._last and s != largest]
+        ranked.sort(key=lambda subnet: -self._last[subnet.id].accuracy)
+        if not self._judging.is_taught:
+            return ranked[:count]
+        for subnet, judged in zip(ranked := ranked[: COMPARED * count], self._judging.inherited(ranked), strict=True):
+            last = self._last[subnet.id]
+            if math.isnan(last.divergence):  # no round has judged its answers
+                self._last[subnet.id] = replace(last, divergence=judged.divergence)
+        return sorted(ranked, key=lambda subnet: self._last[subnet.id].divergence)[:count]
+
+    def _graphs_before(self, entrants: Sequence[SubNet]) -> list[Graph]:
+        """The graphs that a round begins with: those of the last round, or those that inherit."""
+        if self._graphs:
+            return [self._graphs[subnet.id] for subnet in entrants]
+        return inheriting(self._shared, entrants, self._data, self._config, self._device)
 
     def _take(
         self,
@@ -231,20 +253,20 @@ class _Race:
         entrants: Sequence[SubNet],
         modules: Sequence[GraphModule],
     ) -> None:
-        """Measures trained SubNets, whose accuracies and weights count from now on, and writes their rows."""
-        measured = self._evaluate(modules, entrants)
+        """Judges trained SubNets, whose standings and weights count from now on, and writes their rows."""
+        judged = self._judging.standings(modules, entrants)
         for subnet in entrants:
             budgets = " ".join(name for name, heat in heats.items() if subnet in heat)
-            now, before = measured[subnet.id], self._divergences.get(subnet.id, math.nan)
-            row = (subnet.id, budgets, epochs, self._images, self._accuracies[subnet.id], now.accuracy, now.error)
-            self.rows.append((round_number, *row, before, now.divergence))
-        self._accuracies = {id_: now.accuracy for id_, now in measured.items()}
-        self._divergences = {id_: now.divergence for id_, now in measured.items()}
+            now, before = judged[subnet.id], self._last[subnet.id]
+            _say(subnet.id, before, now)
+            row = (subnet.id, budgets, epochs, self._images, before.accuracy, now.accuracy, now.error)
+            self.rows.append((round_number, *row, before.divergence, now.divergence))
+        self._last = judged
         self._graphs = {
             subnet.id: module.graph.with_weights(module.arrays())
             for subnet, module in zip(entrants, modules, strict=True)
         }
-        for id_, now in measured.items():
+        for id_, now in judged.items():
             self._keep(id_, now)
 
     def _keep(self, id_: str, now: Standing) -> None:
@@ -259,168 +281,32 @@ class _Race:
                 *(id_, before.standing.accuracy, now.accuracy),
             )
 
-    def result(self) -> dict[str, Polished]:
-        """The SubNet of each budget after the last round."""
-        return {name: self._chosen(name) for name in self._contests}
-
     def _chosen(self, name: str) -> Polished:
         contest = self._contests[name]
         kept = max(contest, key=lambda subnet: self._expected[subnet.id])
         reached = {subnet: self._reached[subnet.id] for subnet in contest if subnet.id in self._reached}
-        able = [subnet for subnet, each in reached.items() if each.standing.gains_on(self._inheriting(subnet))]
+        able = [subnet for subnet, each in reached.items() if each.standing.gains_on(self._inherited(subnet))]
         best = max(able, key=lambda subnet: reached[subnet].standing.merit, default=None)
         if best is None or not self._beats(reached[best].standing, kept):
-            return Polished(kept, self._inherited[kept.id])
+            return Polished(kept, self._accuracies[kept.id])
         own = reached[best]
-        return Polished(best, self._inherited[best.id], own.standing.accuracy, own.graph.weights, own.images)
-
-    @property
-    def _is_taught(self) -> bool:
-        """Whether weights are judged by how near their answers are to the teacher's."""
-        return self._config.judge == DIVERGENCE
+        return Polished(best, self._accuracies[best.id], own.standing.accuracy, own.graph.weights, own.images)
 
     def _beats(self, now: Standing, kept: SubNet) -> bool:
         """Whether trained weights are better than a SubNet that inherits; its accuracy counts without its luck."""
-        if not self._is_taught:
+        if not self._judging.is_taught:
             return now.accuracy > self._expected[kept.id]
-        return now.merit > self._inheriting(kept).merit
+        return now.merit > self._inherited(kept).merit
 
-    def _inheriting(self, subnet: SubNet) -> Standing:
+    def _inherited(self, subnet: SubNet) -> Standing:
         """A SubNet with the weights that it inherits."""
-        if not self._is_taught:
-            return Standing(self._inherited[subnet.id], 0.0)
-        self._judge_inherited([subnet])
-        return self._standings[subnet.id]
+        (standing,) = self._judging.inherited([subnet])
+        return standing
 
-    def _judge_inherited(self, subnets: Sequence[SubNet]) -> None:
-        """Judges SubNets with the weights that they inherit, where the teacher's answers count; each of them once."""
-        fresh = [subnet for subnet in subnets if subnet.id not in self._standings] if self._is_taught else []
-        judged = self._judge(self._modules(self._sliced(self._net, fresh)), fresh) if fresh else {}
-        self._standings |= judged
-        self._divergences |= {id_: each.divergence for id_, each in judged.items()}
 
-    def _best(self, name: str, count: int) -> list[SubNet]:
-        """The best SubNets of a budget among those of the last round, the first of equals first.
-
-        They are the most accurate ones; where the teacher's answers count, those of ``COMPARED`` times as many whose
-        answers are nearest to these.
-        """
-        largest = self._net.largest()
-        ranked = [s for s in self._contests[name] if s.id in self._accuracies and s != largest]
-        ranked.sort(key=lambda subnet: -self._accuracies[subnet.id])
-        if not self._is_taught:
-            return ranked[:count]
-        self._judge_inherited(ranked := ranked[: COMPARED * count])
-        return sorted(ranked, key=lambda subnet: self._divergences[subnet.id])[:count]
-
-    def _train(
-        self, number: int, config: PolishConfig, stream: LaterEpochs, entrants: Sequence[SubNet]
-    ) -> tuple[list[GraphModule], int]:
-        """Trains SubNets side by side; returns them and the number of images that each has seen."""
-        before = self._graphs_before(entrants)
-        modules = self._modules(before)
-        teacher = self._teacher
-        identity = fingerprint(
-            ["polish", config.identity, self._data.fingerprint, f"round {number}", repr(entrants)],
-            teacher.network.state_dict(),
-            *(module.state_dict() for module in modules),
-        )
-        resolutions = [resolution_of(subnet) for subnet in entrants]
-        mix = mixing(self._data, config.augmentation, config.seed)
-        config = self._with_rate(config, modules, resolutions, stream, mix)
-        step = self._lockstep(modules, resolutions, config)
-        names = [subnet.id for subnet in entrants]
-        beginning = Beginning(modules, names, resolutions, self._data, config, step) if config.checks else None
-        title = f"polish, round {number + 1} of {len(self._config.rounds)}, SubNets: {len(entrants)}"
-        path = self._workdir / f"round_{number + 1:02d}.ckpt"
-        watch = beginning.watch if beginning else None
-        try:
-            history = train(nn.ModuleList(modules), stream, config, step, path, identity, title, watch, mix=mix)
-        except DivergenceError as error:
-            remedy = f"lower polish.lr (now {config.lr:g}), or set polish.gradient_norm{remedy_of_precision(config)}"
-            raise DivergenceError(error.happened, remedy) from error
-        finally:
-            step.close()
-        lost = beginning.lost if beginning else set[int]()
-        modules = [self._modules([before[n]])[0] if n in lost else module for n, module in enumerate(modules)]
-        size = min(config.batch_size, len(stream))
-        return modules, len(history) * stream.num_batches(config.batch_size) * size
-
-    def _lockstep(self, modules: Sequence[nn.Module], resolutions: Sequence[int], config: PolishConfig) -> Lockstep:
-        """One step of training for SubNets, with as many of them side by side as the whole race allows."""
-        config = replace(config, workers=self._config.workers)
-        dimensions = self._net.propagation.dimensions
-        streams = {block.output: dimensions[block.output].index(block.width_out) for block in self._net.blocks}
-        return Lockstep(
-            *(modules, resolutions, self._teacher, config, of(self._data)), self._net.head.independent, streams
-        )
-
-    def _with_rate(
-        self,
-        config: PolishConfig,
-        modules: Sequence[nn.Module],
-        resolutions: Sequence[int],
-        stream: LaterEpochs,
-        mix: Mixing | None,
-    ) -> PolishConfig:
-        """The parameters with the rate of the race, which the range test of its first round finds."""
-        if not config.rates:
-            return config
-        if self._rate is None:
-            self._rate = choose_rate(modules, self._lockstep, resolutions, config, stream, mix)
-            logger.info("polish: the learning rate is %g, of %s", self._rate, ", ".join(map(str, config.rates)))
-        return replace(config, lr=self._rate)
-
-    @cached_property
-    def _teacher(self) -> Teacher:
-        """Teaches all rounds."""
-        return choose_teacher(self._shared, self._original, self._data, self._config, self._device)
-
-    def _modules(self, graphs: Sequence[Graph]) -> list[GraphModule]:
-        return [GraphModule(graph, logits=of(self._data).logits).to(self._device) for graph in graphs]
-
-    def _graphs_before(self, entrants: Sequence[SubNet]) -> list[Graph]:
-        """The graphs that a round begins with: those of the last round, or sliced ones with calibrated statistics."""
-        if self._graphs:
-            return [self._graphs[subnet.id] for subnet in entrants]
-        return self._sliced(self._shared, entrants)
-
-    def _sliced(self, net: SuperNet, subnets: Sequence[SubNet]) -> list[Graph]:
-        """SubNets with the weights that they inherit from a SuperNet, and calibrated statistics."""
-        module, calibrator = net.module().eval(), Calibrator(self._data, self._config.calibration)
-        module.to(self._device)
-        with deterministic(self._config.threads, self._device):
-            return [net.slice(subnet, calibrator.statistics(module, subnet)) for subnet in subnets]
-
-    def _evaluate(self, modules: Sequence[GraphModule], entrants: Sequence[SubNet]) -> dict[str, Standing]:
-        """What trained SubNets are now, by id; and a line for each."""
-        standings = self._judge(modules, entrants)
-        for id_, now in standings.items():
-            logger.info("polish: SubNet %s %.1f %%, before %.1f %%", id_, now.accuracy, self._accuracies[id_])
-            if self._is_taught:
-                told = (now.divergence, self._divergences[id_])
-                logger.info("polish: its answers are %.3f nats from the teacher's, before %.3f", *told)
-        return standings
-
-    def _judge(self, modules: Sequence[GraphModule], subnets: Sequence[SubNet]) -> dict[str, Standing]:
-        """Where networks stand on the validation set, by id.
-
-        Each of the processes that train together evaluates SubNets of its own.
-        """
-        group, jury = join(self._config), self._jury
-
-        def one(number: int) -> Standing:
-            return jury.standing(modules[number], resolution_of(subnets[number]))
-
-        workers, device, own = self._config.workers, self._device, range(group.rank, len(subnets), group.size)
-        numbers = torch.zeros(len(subnets), len(fields(Standing)), dtype=torch.float64)
-        with deterministic(self._config.threads, device), executor(workers, device) as pool:
-            for number, each in zip(own, pool.map(one, own), strict=True):
-                numbers[number] = torch.tensor(astuple(each), dtype=torch.float64)
-        rows = group.gather(numbers).sum(0).tolist()
-        return {subnet.id: Standing(*row) for subnet, row in zip(subnets, rows, strict=True)}
-
-    @cached_property
-    def _jury(self) -> Jury:
-        teacher = self._teacher if self._is_taught else None
-        return Jury(self._data.validation, teacher, self._net.head.independent)
+def _say(id_: str, before: Standing, now: Standing) -> None:
+    """A line of what training has made of a SubNet; two where the teacher's answers count."""
+    logger.info("polish: SubNet %s %.1f %%, before %.1f %%", id_, now.accuracy, before.accuracy)
+    if not math.isnan(now.divergence):
+        told = (now.divergence, before.divergence)
+        logger.info("polish: its answers are %.3f nats from the teacher's, before %.3f", *told)
