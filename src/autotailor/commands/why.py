@@ -77,7 +77,7 @@ def _show(name: str, path: tuple[Step, ...], tables: Tables) -> None:
     subnet = str(tables.needed("summary").loc[name, "subnet"])
     console.print(f"{name} is SubNet {subnet}.\n", highlight=False)
     for number, step in enumerate(path, 1):
-        console.print(f"{number}. {step.title}: {step.said}", highlight=False)
+        console.print(f"{number}. {step.title}: {step.said}", highlight=False, markup=False)
         table = answer.table("", "", "value", "unit", ", ".join(map(tables.file, step.files)), numbers=("value",))
         for fact in (each.to_dict(tables) for each in step.facts):
             table.add_row(f"   {fact['name']}", _text(fact), fact["unit"] or "", fact["source"]["column"])

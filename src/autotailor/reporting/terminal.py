@@ -36,7 +36,7 @@ def print_front(
     if timings is not None and len(timings):
         console.print(_stages(timings))
     if report is not None:
-        console.print(f"report: {report}", soft_wrap=True, highlight=False)
+        console.print(f"report: {report}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _front(summary: pd.DataFrame, score: Score, cost: Cost) -> Table:

@@ -80,14 +80,9 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
     console.print(_subnets(net, macs))
     _print_share(net, macs, console)
     console.print(_static_parts(net.static_parts) if net.static_parts else "Static parts: none.")
-    if note := _alternatives_note(net):
-        console.print(note, highlight=False)
-    if note := _exits_note(net):
-        console.print(note, highlight=False)
-    for note in (*_merge_notes(net), *_kernel_notes(net)):
-        console.print(note, highlight=False)
-    if note := _folded_note(net):
-        console.print(note, highlight=False)
+    notes = (_alternatives_note(net), _exits_note(net), *_merge_notes(net), *_kernel_notes(net), _folded_note(net))
+    for note in filter(None, notes):
+        console.print(note, highlight=False, markup=False)
 
 
 def _returned(net: SuperNet, task: str) -> str:

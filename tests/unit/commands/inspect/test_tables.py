@@ -60,3 +60,8 @@ def test_notes_say_where_blocks_merge_and_where_not(
     shown = " ".join(capsys.readouterr().out.split())
     assert [note for note in notes if note not in shown] == []
     assert shown.count("No merged block") == len(notes) * bool(space)
+
+
+def test_the_stages_behind_which_an_exit_can_stand_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    print_inspection(autotailor.compile(networks.make("resnet"), {}, resolution=32), proposed=False)
+    assert "`space.exits` can ask for: {after: [stage1]}." in " ".join(capsys.readouterr().out.split())
