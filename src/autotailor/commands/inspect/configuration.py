@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
+from autotailor.commands.inspect.alternatives import usual
 from autotailor.commands.inspect.backgrounds import transparent_lines
 from autotailor.commands.inspect.own_data import OwnData, class_lines, data_lines, is_of_timm, preprocessing
 
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 NO_DATA = "# Data: `inspect --data FOLDER` adds a section for your pictures; or override it: overrides=[data=NAME]."
 SPACE = (
     "# depth: blocks removed from the end of a stage; width: ratios of a stage's width; blocks: by kind, or by",
-    "# the name of a single block; alternatives: what may stand in for maps and blocks, such as {low_rank: [0.75],",
-    "# depthwise: true, ghost: [2], fire: true, shrunk: [0.5], merged: [1, 2]}; skip: variables to leave out. What",
-    "# is not listed stays unmodified.",
+    "# the name of a single block; skip: variables to leave out. What is not listed stays unmodified.",
 )
+ALTERNATIVES = (
+    "What may stand in for maps and blocks, if you ask for it: more operators to measure, and a longer training;",
+    "what is never faster is left out (docs/results/branches.md says what it gains).",
+)
+INDENT = 2
+"""Columns of one level of YAML."""
 
 
 def model_section(net: SuperNet, options: argparse.Namespace) -> dict[str, Any]:
@@ -43,7 +48,7 @@ def model_section(net: SuperNet, options: argparse.Namespace) -> dict[str, Any]:
 def model_configuration(net: SuperNet, options: argparse.Namespace) -> str:
     """A file for ``conf/model`` without data; a run takes the data of ``conf/config.yaml`` or of an override."""
     lines = (_origin(net, options), NO_DATA, *SPACE)
-    return "\n".join(lines) + "\n" + _dump(model_section(net, options))
+    return "\n".join(lines) + "\n" + _dump(model_section(net, options)) + _alternatives(net, " " * INDENT)
 
 
 def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData | OwnSignals) -> str:
@@ -64,7 +69,15 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
         *SPACE,
     ]
     section = model_section(net, options) | ({} if isinstance(own, OwnData) else {"resolution": None})
-    return "\n".join(lines) + "\n" + _dump({"model": section})
+    return "\n".join(lines) + "\n" + _dump({"model": section}) + _alternatives(net, " " * 2 * INDENT)
+
+
+def _alternatives(net: SuperNet, indent: str) -> str:
+    """Comment lines, the last of ``space``, with the alternatives that the network can have and the space has not."""
+    asked = {} if (net.space_config or {}).get("alternatives") else usual(net)
+    section = yaml.safe_dump({"alternatives": asked}, default_flow_style=True, sort_keys=False, width=1000)
+    lines = (*ALTERNATIVES, section.strip()[1:-1]) if asked else ()
+    return "".join(f"{indent}# {line}\n" for line in lines)
 
 
 def _of_pictures(net: SuperNet, options: argparse.Namespace, own: OwnData) -> list[str]:

@@ -10,15 +10,11 @@ from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from autotailor.commands.inspect.alternatives import fitting, merges
 from autotailor.commands.terminal import terminal
 from autotailor.compiler.sources.outputs import no_classes
 from autotailor.exits.heads import proposed
-from autotailor.ir.alternatives.alternative import of_maps
-from autotailor.ir.alternatives.kinds.merged import SPANS
-from autotailor.ir.alternatives.merging import find_merges
-from autotailor.ir.alternatives.rebuilding import of_blocks, rebuildable
 from autotailor.ir.blocks.block import Block
-from autotailor.ir.blocks.recognition import find_blocks
 from autotailor.ir.dimensions.dimension import RESOLUTION, Kernel
 from autotailor.ir.errors import printable
 from autotailor.ir.execution.batch_norm import KIND, biased_convolutions, placeholders
@@ -96,19 +92,10 @@ def _returned(net: SuperNet, task: str) -> str:
 def _alternatives_note(net: SuperNet) -> str:
     """For how many blocks there are alternatives that the space does not have, by kind."""
     sections = (net.space_config or {}).get("alternatives") or {}
-    counts = {
-        kind: sum(any(each.fits(net.original, node) for node in block.nodes) for block in net.blocks)
-        for kind, each in of_maps().items()
-        if kind not in sections and "blocks" not in sections
-    }
-    blocks = find_blocks(net.original, net.propagation)
-    interiors = [each for block in blocks if (each := rebuildable(net.original, net.propagation, block)) is not None]
-    for kind, rebuilt in of_blocks().items() if "blocks" not in sections else ():
-        if kind not in sections:
-            counts[kind] = sum(map(rebuilt.fits, interiors))
-    if MERGED not in sections and "blocks" not in sections:
-        counts[MERGED] = len({block for block, _, reason in _merges(net) if not reason})
-    said = _names(f"{kind} for {count} of {len(net.blocks)} blocks" for kind, count in counts.items() if count)
+    counts = {} if "blocks" in sections else fitting(net)
+    said = _names(
+        f"{kind} for {count} of {len(net.blocks)} blocks" for kind, count in counts.items() if kind not in sections
+    )
     return f"Alternatives that `space.alternatives` can ask for: {said}." if said else ""
 
 
@@ -118,20 +105,11 @@ def _exits_note(net: SuperNet) -> str:
     return f"Exits that `space.exits` can ask for: {{after: [{', '.join(places)}]}}." if places else ""
 
 
-def _merges(net: SuperNet) -> list[tuple[str, str, str]]:
-    """First block of each range that merges, or could if it were not for a reason; the choice; the reason."""
-    blocks = find_blocks(net.original, net.propagation)
-    ranges = (
-        (b.name, find_merges(net.original, net.propagation, blocks, i, n)) for i, b in enumerate(blocks) for n in SPANS
-    )
-    return [(name, merge.choice, merge.reason) for name, merge in ranges if merge is not None]
-
-
 def _merge_notes(net: SuperNet) -> list[str]:
     """Where merged blocks were asked for that are not in the space, one note for each choice and reason."""
     request, kinds = SpaceRequest.from_config(net.space_config), {block.name: block.kind for block in net.blocks}
     missing: dict[str, list[str]] = {}
-    for name, choice, reason in _merges(net) if request.alternatives else ():
+    for name, choice, reason in merges(net) if request.alternatives else ():
         variable = net.space.find(name, OPERATOR)
         if choice in request.alternatives_of(name, kinds[name]).get(MERGED, ()) and (
             variable is None or choice not in variable.choices

@@ -65,9 +65,11 @@ class Asked(ABC):
     Attributes:
         kind: how configurations and choices call it.
         nested: whether its choices are sizes of one set of weights, so that training one of them alone spoils others.
+        usual: what ``space.alternatives.KIND`` usually asks for; ``inspect`` proposes it.
     """
 
     kind: ClassVar[str]
+    usual: ClassVar[bool | tuple[float, ...]] = True
     nested: ClassVar[bool] = False
 
     @abstractmethod

@@ -31,6 +31,7 @@ class Ghost(Rebuilt):
     """``ghost: [2]``: a half of the hidden channels follows from the other half; with 3, two thirds from a third."""
 
     kind = "ghost"
+    usual = (2,)
 
     def choices(self, value: object) -> tuple[str, ...]:
         if isinstance(value, Sequence) and all(type(parts) is int and 2 <= parts <= MOST for parts in value):

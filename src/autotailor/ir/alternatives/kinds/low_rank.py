@@ -38,6 +38,7 @@ class LowRank(Alternative):
     """``low_rank: [0.75, 0.5]``: two maps that take these shares of the multiply-accumulates of one."""
 
     kind, nested = "low_rank", True
+    usual = (0.5,)
 
     def choices(self, value: object) -> tuple[str, ...]:
         return read_shares(self.kind, value)

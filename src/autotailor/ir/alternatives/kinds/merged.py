@@ -15,6 +15,7 @@ class Merged(Asked):
     """``merged: [1, 2]``: a block in place of two, and of three."""
 
     kind = MERGED
+    usual = (1,)
 
     def choices(self, value: object) -> tuple[str, ...]:
         if isinstance(value, Sequence) and all(each in SPANS and not isinstance(each, bool) for each in value):

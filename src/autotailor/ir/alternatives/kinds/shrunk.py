@@ -10,6 +10,7 @@ class Shrunk(Rebuilt):
     """``shrunk: [0.5, 0.25]``: copies with these shares of the hidden channels, the most important ones."""
 
     kind = "shrunk"
+    usual = (0.5, 0.25)
 
     def choices(self, value: object) -> tuple[str, ...]:
         return read_shares(self.kind, value)
