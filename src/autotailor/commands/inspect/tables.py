@@ -8,7 +8,9 @@ from typing import Any
 
 from rich import box
 from rich.console import Console, RenderableType
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from autotailor.commands.inspect.alternatives import fitting, merges
 from autotailor.commands.terminal import terminal
@@ -47,7 +49,12 @@ def print_inspection(net: SuperNet, proposed: bool, console: Console | None = No
         console = terminal(file=console.file, width=WIDTH)
     macs = net.macs()
     shape = _times(net.input_shape[1:])
-    console.print(f"[bold]{printable(net.name)}[/]   {shape} in, {_returned(net, task)} out", highlight=False)
+    console.print(
+        Text(printable(net.name), style="bold"),
+        f"  {shape} in, {_returned(net, task)} out",
+        markup=False,
+        highlight=False,
+    )
     if not net.num_classes and not task:
         console.print(
             f"It {no_classes(net.graph.outputs)}. `data.task: outputs` measures how near a SubNet's outputs are to its "
@@ -153,8 +160,8 @@ class _Table(Table):
     """A table whose cells name parts of somebody's network."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Adds a row; its texts become printable."""
-        super().add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in cells), **options)
+        """Adds a row; its texts become printable, and are no markup."""
+        super().add_row(*(escape(printable(cell)) if isinstance(cell, str) else cell for cell in cells), **options)
 
 
 def _table(title: str, *columns: str, right: Sequence[str] = ()) -> Table:
@@ -194,8 +201,8 @@ def _variables(net: SuperNet, proposed: bool) -> Table:
     for variable in net.space:
         rows.setdefault((variable.kind, variable.choices, variable.default), []).append(variable.owner)
     for (kind, choices, default), owners in sorted(rows.items(), key=lambda row: _order(net, row[0][0])):
-        shown = (f"[bold]{_number(c)}[/]" if i == default else _number(c) for i, c in enumerate(choices))
-        table.add_row(kind, _names(owners) or "the images", " ".join(shown))
+        shown = (Text(_number(c), style="bold" if i == default else "") for i, c in enumerate(choices))
+        table.add_row(kind, _names(owners) or "the images", Text(" ").join(shown))
     return table
 
 
