@@ -53,6 +53,7 @@ def report(campaign: Campaign, csv: Path, drawn: Path) -> None:
     order = (*METHODS, WITH_EXITS)
     rows = answers.table(known, groups, order)
     given, name = 100 * float(np.mean(whole)), csv.stem
+    title = name.replace("_", " ")
     console = Console(width=150)
     console.print(plain_table(rows[list(SHOWN)], f"Right answers of the test set; the given network has {given:.1f} %"))
     for ours in (each for each in (answers.OURS, ALTERNATIVES) if any(one.method == each for one in known)):
@@ -61,8 +62,8 @@ def report(campaign: Campaign, csv: Path, drawn: Path) -> None:
     console.print(plain_table(paid, "What each method costs"))
     rows.to_csv(csv, index=False, float_format="%.4f")
     paid.to_csv(csv.with_name(f"{name}_costs.csv"), index=False, float_format="%.4f")
-    write_svg(figures.fronts(name, rows, given), drawn / f"{name}.svg")
-    write_svg(figures.costs(name, paid), drawn / f"{name}_costs.svg")
+    write_svg(figures.fronts(title, rows, given), drawn / f"{name}.svg")
+    write_svg(figures.costs(title, paid), drawn / f"{name}_costs.svg")
 
 
 def main() -> None:

@@ -6,6 +6,9 @@ import pandas as pd
 from controls.style import GREY, SERIES, canvas, house_style
 from matplotlib.figure import Figure
 
+DEEPEST = 35.0
+"""Points below the given network at which the figure ends; what lies deeper leaves it, and is in the table."""
+
 
 def fronts(title: str, rows: pd.DataFrame, given: float) -> Figure:
     """Accuracy on the test set against predicted latency, one line for each method (the paper's figure 13).
@@ -25,7 +28,7 @@ def fronts(title: str, rows: pd.DataFrame, given: float) -> Figure:
                 means = known.groupby("budget")[["latency", column]].mean()
                 axes.plot(means["latency"], means[column], "-o", color=color, markersize=4, linewidth=1.4, label=method)
             axes.set(xlabel="latency by the table (% of the given network)", title=f"{title}, {name}")
-            axes.set_ylim(bottom=max(0.0, rows["polished_test"].min() - 8))
+            axes.set_ylim(bottom=max(0.0, given - DEEPEST))
         figure.axes[0].set_ylabel("accuracy (%)")
         figure.axes[1].legend(loc="lower right")
         return figure
