@@ -1,10 +1,11 @@
 """Rewrites ONNX models so that pnnx reads them right; the models compute the same numbers as before.
 
-pnnx (20261020) loses the axis of a ReduceSum over a single axis, and then sums over nothing. The batch is one image, so
-that summing over the batch as well gives two axes and the same numbers::
+pnnx (20261020) loses the axis of a sum or mean over a single axis that is an input (sums since opset 13, means since
+18), and then reduces nothing. The batch is one image, so that reducing the batch as well gives two axes and the same
+numbers::
 
-    ReduceSum(x, axes=[k])                  ->  ReduceSum(x, axes=[0, k])
-    ReduceSum(x, axes=[k], keepdims=0)      ->  Squeeze(ReduceSum(x, axes=[0, k]), axes=[k])
+    ReduceMean(x, axes=[k])                 ->  ReduceMean(x, axes=[0, k])
+    ReduceMean(x, axes=[k], keepdims=0)     ->  Squeeze(ReduceMean(x, axes=[0, k]), axes=[k])
 
 pnnx recognises group normalisation only by the shapes that PyTorch's exporter writes, of which the first has no sizes::
 
@@ -28,6 +29,8 @@ from onnx import helper, numpy_helper
 
 from autotailor.profiling.runtimes.ncnn.layers.convolutions import LOWEST, needs_margin
 
+REDUCTIONS = ("ReduceSum", "ReduceMean")
+
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     """Rewrites a model for pnnx in place, and returns it.
@@ -39,7 +42,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     constants = {tensor.name: tensor for tensor in graph.initializer}
     nodes: list[onnx.NodeProto] = []
     for node in graph.node:
-        nodes += _two_axes(node, graph, constants) if node.op_type == "ReduceSum" else _margin(node, graph)
+        nodes += _two_axes(node, graph, constants) if node.op_type in REDUCTIONS else _margin(node, graph)
     del graph.node[:]
     graph.node.extend(nodes)
     _group_shapes(graph, constants)
@@ -56,7 +59,7 @@ def _constant(graph: onnx.GraphProto, name: str, value: npt.ArrayLike) -> str:
 def _two_axes(
     node: onnx.NodeProto, graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]
 ) -> list[onnx.NodeProto]:
-    """Rewrites a sum over one axis as a sum over that axis and the batch."""
+    """Rewrites a reduction over one axis as one over that axis and the batch."""
     if len(node.input) < 2 or node.input[1] not in constants:
         return [node]
     axes = numpy_helper.to_array(constants[node.input[1]]).ravel().tolist()
@@ -64,12 +67,12 @@ def _two_axes(
         return [node]
     prefix = f"{node.output[0]}.prepared"
     keeps = next((attribute.i for attribute in node.attribute if attribute.name == "keepdims"), 1)
-    summed = node.output[0] if keeps else prefix
+    reduced = node.output[0] if keeps else prefix
     both = _constant(graph, f"{prefix}.axes", [0, axes[0]])
-    made = [helper.make_node("ReduceSum", [node.input[0], both], [summed], node.name, keepdims=1)]
+    made = [helper.make_node(node.op_type, [node.input[0], both], [reduced], node.name, keepdims=1)]
     if not keeps:
         axis = _constant(graph, f"{prefix}.axis", axes)
-        made.append(helper.make_node("Squeeze", [summed, axis], [node.output[0]], f"{node.name}.squeeze"))
+        made.append(helper.make_node("Squeeze", [reduced, axis], [node.output[0]], f"{node.name}.squeeze"))
     return made
 
 

@@ -27,10 +27,18 @@ def test_unequal_pads_of_a_pooling_are_converted(pool: str, tmp_path: Path) -> N
     assert_converted(pool, tmp_path)
 
 
-def assert_converted(body: str, tmp_path: Path, **weights: Any) -> None:
+@pytest.mark.parametrize("kind", ["ReduceSum", "ReduceMean"])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_reduction_over_tokens_whose_axis_is_an_input_is_converted(kind: str, keepdims: int, tmp_path: Path) -> None:
+    body = f"a = Reshape (c, flat)  b = Transpose <perm = [0, 2, 1]> (a)  r = {kind} <keepdims = {keepdims}> (b, axes)"
+    shapes = {"flat": np.array([-1, 4, 36]), "axes": np.array([1]), "back": np.array([-1, 4, 1, 1])}
+    assert_converted(f"{body}  t = Reshape (r, back)", tmp_path, opset=18, **shapes)
+
+
+def assert_converted(body: str, tmp_path: Path, opset: int = 17, **weights: Any) -> None:
     """ncnn computes what onnxruntime computes for a convolution c, the body from c to t, and a classifier."""
     known = {"w": KERNEL, "fc": np.eye(4, dtype=np.float32), **weights}
-    model = model_of(f"c = Conv (x, w)  {body}  {HEAD}", known, opset=17)
+    model = model_of(f"c = Conv (x, w)  {body}  {HEAD}", known, opset=opset)
     (tmp_path / "pad.onnx").write_bytes(model.SerializeToString())
     runtime = open_runtime(DeviceConfig.from_section({"name": "host"}))
     runtime.convert(tmp_path / "pad.onnx", tmp_path)
