@@ -27,7 +27,8 @@ from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.joint.training import Purpose, train_jointly
 from autotailor.finetuning.lesson import teacher_alone
 from autotailor.finetuning.polishing.config import PolishConfig
-from autotailor.finetuning.polishing.judging import Judging, inheriting, networks
+from autotailor.finetuning.polishing.course import Course
+from autotailor.finetuning.polishing.judging import Judging
 from autotailor.finetuning.polishing.side_by_side import SideBySide
 from autotailor.finetuning.polishing.standing import Standing
 from autotailor.finetuning.polishing.teacher import choose_teacher
@@ -171,11 +172,11 @@ class _Race:
         workdir: Path,
     ) -> None:
         self._original, self._shared = original, net
-        self._net, self._data, self._contests, self._config = net, data, contests, config
+        self._data, self._contests, self._config = data, contests, config
         self._accuracies, self._expected, self._workdir = inherited, expected, workdir
-        self._device = resolve(config.accelerator)
-        self._judging = Judging(net, data, config, self._device, inherited, lambda: self._teacher)
-        self._training = SideBySide(net, data, config, self._device, workdir, lambda: self._teacher)
+        self._course = Course(net, data, config, resolve(config.accelerator))
+        self._judging = Judging(self._course, inherited, lambda: self._teacher)
+        self._training = SideBySide(self._course, workdir, lambda: self._teacher)
         self._last = {id_: Standing(accuracy, 0.0) for id_, accuracy in expected.items()}
         self._graphs, self._images, self._first_epoch = dict[str, Graph](), 0, FIRST_EPOCH
         self._reached: dict[str, _Reached] = {}
@@ -187,12 +188,12 @@ class _Race:
         if not entrants:
             return
         result = train_jointly(
-            self._net, self._original, self._data, entrants, config, self._workdir, _named(record), CANDIDATES
+            self._course.net, self._original, self._data, entrants, config, self._workdir, _named(record), CANDIDATES
         )
         logger.info("polish: %s", result.said(score_of(self._data).mean, CANDIDATES.subnets))
         if result.gain > 0:
             self._shared, self._images, self._first_epoch = result.net, result.images, FIRST_EPOCH + config.epochs
-            modules = networks(self._graphs_before(entrants), self._data, self._device)
+            modules = self._course.networks(self._graphs_before(entrants))
             self._take(0, config.epochs, heats, entrants, modules)
 
     def run(self, number: int) -> None:
@@ -215,7 +216,7 @@ class _Race:
     @cached_property
     def _teacher(self) -> Teacher:
         """Teaches all rounds."""
-        return choose_teacher(self._shared, self._original, self._data, self._config, self._device)
+        return choose_teacher(self._shared, self._original, self._data, self._config, self._course.device)
 
     def _heats(self, number: int) -> tuple[dict[str, list[SubNet]], list[SubNet]]:
         """The SubNets that take part in a round: those of each budget, and all of them."""
@@ -228,7 +229,7 @@ class _Race:
         They are the most accurate ones; where the teacher's answers count, those of ``COMPARED`` times as many whose
         answers are nearest to these.
         """
-        largest = self._net.largest()
+        largest = self._course.net.largest()
         ranked = [s for s in self._contests[name] if s.id in self._last and s != largest]
         ranked.sort(key=lambda subnet: -self._last[subnet.id].accuracy)
         if not self._judging.is_taught:
@@ -243,7 +244,7 @@ class _Race:
         """The graphs that a round begins with: those of the last round, or those that inherit."""
         if self._graphs:
             return [self._graphs[subnet.id] for subnet in entrants]
-        return inheriting(self._shared, entrants, self._data, self._config, self._device)
+        return self._course.inheriting(self._shared, entrants)
 
     def _take(
         self,

@@ -7,18 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from autotailor.accuracy.calibration import resolution_of
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.data.augmentation.mixing import Mixing, mixing
-from autotailor.data.splits import DataSplits
 from autotailor.finetuning.errors import DivergenceError
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing.beginning import Beginning
 from autotailor.finetuning.polishing.config import PolishConfig
-from autotailor.finetuning.polishing.judging import networks
+from autotailor.finetuning.polishing.course import Course
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.polishing.rate import choose_rate
 from autotailor.finetuning.training.divergence import remedy_of_precision
@@ -27,7 +25,6 @@ from autotailor.finetuning.training.loop import train
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.graph import Graph
 from autotailor.ir.space.subnet import SubNet
-from autotailor.ir.supernet import SuperNet
 from autotailor.task.registry import of
 
 logger = logging.getLogger(__name__)
@@ -37,25 +34,13 @@ class SideBySide:
     """Trains the SubNets of each round.
 
     Args:
-        net: the trained SuperNet.
-        data: the splits; the training set is used, and the validation set where ``config.checks`` asks for it.
-        config: of the race.
-        device: that trains.
+        course: of the race; its validation set is used where ``config.checks`` asks for it.
         workdir: folder of one checkpoint for each round.
         teacher: gives the teacher of all rounds.
     """
 
-    def __init__(
-        self,
-        net: SuperNet,
-        data: DataSplits,
-        config: PolishConfig,
-        device: torch.device,
-        workdir: Path,
-        teacher: Callable[[], Teacher],
-    ) -> None:
-        self._net, self._data, self._config, self._device = net, data, config, device
-        self._workdir, self._teacher = workdir, teacher
+    def __init__(self, course: Course, workdir: Path, teacher: Callable[[], Teacher]) -> None:
+        self._course, self._workdir, self._teacher = course, workdir, teacher
         self._rate: float | None = None
 
     def train(
@@ -76,19 +61,20 @@ class SideBySide:
         Raises:
             DivergenceError: the loss of all SubNets is no longer a finite number, or jumped too far.
         """
-        config, modules = self._config.of_round(number, epochs), networks(before, self._data, self._device)
+        data, config = self._course.data, self._course.config.of_round(number, epochs)
+        modules = self._course.networks(before)
         identity = fingerprint(
-            ["polish", config.identity, self._data.fingerprint, f"round {number}", repr(entrants)],
+            ["polish", config.identity, data.fingerprint, f"round {number}", repr(entrants)],
             self._teacher().network.state_dict(),
             *(module.state_dict() for module in modules),
         )
         resolutions = [resolution_of(subnet) for subnet in entrants]
-        mix = mixing(self._data, config.augmentation, config.seed)
+        mix = mixing(data, config.augmentation, config.seed)
         config = self._with_rate(config, modules, resolutions, stream, mix)
         step = self._lockstep(modules, resolutions, config)
         names = [subnet.id for subnet in entrants]
-        beginning = Beginning(modules, names, resolutions, self._data, config, step) if config.checks else None
-        title = f"polish, round {number + 1} of {len(self._config.rounds)}, SubNets: {len(entrants)}"
+        beginning = Beginning(modules, names, resolutions, data, config, step) if config.checks else None
+        title = f"polish, round {number + 1} of {len(self._course.config.rounds)}, SubNets: {len(entrants)}"
         path = self._workdir / f"round_{number + 1:02d}.ckpt"
         watch = beginning.watch if beginning else None
         try:
@@ -99,18 +85,17 @@ class SideBySide:
         finally:
             step.close()
         for lost in beginning.lost if beginning else ():
-            (modules[lost],) = networks([before[lost]], self._data, self._device)
+            (modules[lost],) = self._course.networks([before[lost]])
         size = min(config.batch_size, len(stream))
         return modules, len(history) * stream.num_batches(config.batch_size) * size
 
     def _lockstep(self, modules: Sequence[nn.Module], resolutions: Sequence[int], config: PolishConfig) -> Lockstep:
         """One step of training for SubNets, with as many of them side by side as the whole race allows."""
-        config = replace(config, workers=self._config.workers)
-        dimensions = self._net.propagation.dimensions
-        streams = {block.output: dimensions[block.output].index(block.width_out) for block in self._net.blocks}
-        return Lockstep(
-            *(modules, resolutions, self._teacher(), config, of(self._data)), self._net.head.independent, streams
-        )
+        net, config = self._course.net, replace(config, workers=self._course.config.workers)
+        dimensions = net.propagation.dimensions
+        streams = {block.output: dimensions[block.output].index(block.width_out) for block in net.blocks}
+        task = of(self._course.data)
+        return Lockstep(modules, resolutions, self._teacher(), config, task, net.head.independent, streams)
 
     def _with_rate(
         self,

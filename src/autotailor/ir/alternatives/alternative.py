@@ -69,8 +69,8 @@ class Asked(ABC):
     """
 
     kind: ClassVar[str]
-    usual: ClassVar[bool | tuple[float, ...]] = True
     nested: ClassVar[bool] = False
+    usual: ClassVar[bool | tuple[float, ...]] = True
 
     @abstractmethod
     def choices(self, value: object) -> tuple[str, ...]:
