@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from autotailor.commands.terminal import given_path, terminal
+from autotailor.commands.terminal import given_path, say, terminal
 from autotailor.ir.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from autotailor.runs.exits import ExitsChoice
     from autotailor.runs.known_metric import Estimate
 
 SCHEMA = 1
@@ -90,6 +91,16 @@ def estimates(title: str, predicted: Mapping[str, Estimate], measured: Mapping[s
             estimate.unit,
         )
     return made
+
+
+def show_exits(found: ExitsChoice) -> None:
+    """Prints what is chosen for a budget of the expected or the worst cost, and where pictures leave."""
+    title = f"{found.name} with exits" if found.thresholds else f"{found.name}, whose exits would gain nothing"
+    console().print(estimates(title, found.predicted, {}))
+    for name, share in found.leave.items():
+        limit = found.thresholds.get(name)
+        sure = "" if limit is None else f", where the exit is {limit:.2f} sure"
+        say(f"{share:.0%} of the test pictures leave at {name}{sure}")
 
 
 def number(value: float | None, error: float | None = None) -> str:

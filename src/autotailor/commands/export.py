@@ -39,6 +39,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="0.09 (ms), a throughput such as 30/s, or a share of the largest SubNet such as 48%%; of a run without a "
         "device 12.5 (millions), a count such as 300M, or a share",
     )
+    question.add_argument(
+        "--expected",
+        type=given_text,
+        metavar="BUDGET",
+        help="of a run with early exits: the best export, exits and thresholds whose mean cost of a picture is at most "
+        "this, such as 0.8 (ms) or 60%%, as they are: nothing is polished or measured",
+    )
+    parser.add_argument(
+        "--worst", type=given_text, metavar="BUDGET", help="beside --expected, the same for the picture that costs most"
+    )
     parser.add_argument(
         "--limit",
         action="append",
@@ -63,6 +73,9 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         AutoTailorError: see ``Run.export``.
     """
+    if options.expected is not None:
+        _run_exits(options)
+        return
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     logging.getLogger("autotailor").setLevel(logging.INFO)
     with answer.only_the_answer(options):
@@ -71,11 +84,12 @@ def run(options: argparse.Namespace) -> None:
         opened = autotailor.open_run(options.folder)
         access = {name: getattr(options, name) for name in ("address", "serial", "key")}
         more = {"polish": options.polish, "measure": options.measure, "access": access}
+        check_alone(options.worst, "--worst stands beside --expected: leave it out, or ask for both")
         if options.subnet is None:
             budget = read_budgets(opened.cost.name, options.budget, options.limit)
             exported = opened.export(budget, options.output, **more)
         else:
-            check_no_limits(options.limit)
+            check_alone(options.limit, "--limit chooses among SubNets: leave it out, or ask with --budget")
             exported = opened.export_subnet(options.subnet, options.output, **more)
     if options.json:
         answer.print_json(exported.to_dict())
@@ -102,16 +116,36 @@ def read_budgets(cost: str, budget: str, limits: Sequence[str]) -> Budget:
     return named
 
 
-def check_no_limits(limits: Sequence[str]) -> None:
-    """Refuses limits beside a SubNet, among which there is nothing to choose.
+def check_alone(beside: Sequence[str] | None, remedy: str) -> None:
+    """Refuses what has no meaning beside the question.
 
     Raises:
-        RunError: there are limits.
+        RunError: it was given.
     """
     from autotailor.runs import RunError
 
-    if limits:
-        raise RunError(f"--limit {limits[0]!r}: limits choose among SubNets; leave --limit out, or ask with --budget")
+    if beside:
+        raise RunError(remedy)
+
+
+def _run_exits(options: argparse.Namespace) -> None:
+    """Copies the files of an export with exits and thresholds for budgets, and prints what they are."""
+    with answer.only_the_answer(options):
+        import autotailor
+
+        check_alone(options.limit, "--limit chooses among SubNets: leave it out, or ask with --budget")
+        found = autotailor.open_run(options.folder).export_exits(options.output, *read_exits(options))
+    if options.json:
+        answer.print_json({"folder": str(options.output), "exits": found.to_dict()})
+        return
+    answer.show_exits(found)
+    say(f"{options.output}: the files{', for autotailor.exits.chain.Chain' if found.thresholds else ''}")
+
+
+def read_exits(options: argparse.Namespace) -> tuple[float | str | None, float | str | None]:
+    """The budgets of the expected and the worst cost; None where there is none."""
+    expected, worst = (text and read_budget(text) for text in (options.expected, options.worst))
+    return expected, worst
 
 
 def read_budget(text: str) -> float | str:

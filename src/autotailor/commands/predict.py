@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from autotailor.commands import answer
-from autotailor.commands.export import read_budget
+from autotailor.commands.export import read_exits
 from autotailor.commands.terminal import given_text, say
 
 if TYPE_CHECKING:
@@ -89,17 +89,12 @@ def _run_exits(options: argparse.Namespace) -> None:
         import autotailor
 
         opened = autotailor.open_run(options.folder)
-        budgets = [text and read_budget(text) for text in (options.expected, options.worst)]
-        found = opened.choose_exits(*budgets)
+        found = opened.choose_exits(*read_exits(options))
     if options.json:
         where = {"model": opened.folder.model, "device": opened.folder.device}
         answer.print_json({"run": where, "exits": found.to_dict()})
         return
-    answer.console().print(answer.estimates(f"{found.name} with exits", found.predicted, {}))
-    for name, share in found.leave.items():
-        limit = found.thresholds.get(name)
-        sure = "" if limit is None else f", where the exit is {limit:.2f} sure"
-        say(f"{share:.0%} of the test pictures leave at {name}{sure}")
+    answer.show_exits(found)
 
 
 def _show(predictions: Sequence[Prediction]) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from autotailor.artifacts import read_json
 from autotailor.exits.answers import CONFIDENCES, LAST, ExitError
-from autotailor.exits.files import DESCRIPTION, segment_files
+from autotailor.exits.files import ASKED, DESCRIPTION, GUARANTEED, segment_files
 from autotailor.profiling.runtimes.ncnn.runtime import FP16_OPTIONS, FP32_OPTIONS
 
 Image = npt.NDArray[np.float32]
@@ -52,7 +52,8 @@ class Chain:
         folder: ``results/MODEL/DEVICE/exits/NAME``.
         runtime: ``onnxruntime`` or ``ncnn``.
         thresholds: exit to the confidence at which a picture leaves, None for an exit that is left out; or the name of
-            a budget of ``exits.json``, such as ``60 %``, or ``guaranteed``.
+            a budget of ``exits.json``, such as ``60 %``, ``guaranteed`` or ``asked``; by default ``asked``, which
+            ``autotailor export --expected`` writes, else ``guaranteed``.
 
     Raises:
         ExitError: the folder lacks files, or there are no such thresholds.
@@ -62,7 +63,7 @@ class Chain:
         self,
         folder: str | Path,
         runtime: str = RUNTIMES[0],
-        thresholds: Mapping[str, float | None] | str = "guaranteed",
+        thresholds: Mapping[str, float | None] | str = "",
     ) -> None:
         self.folder = Path(folder)
         if not (self.folder / DESCRIPTION).is_file():
@@ -79,13 +80,14 @@ class Chain:
             return thresholds
         budgets = dict(self.description["budgets"])
         if self.description["guaranteed"]:
-            budgets["guaranteed"] = self.description["guaranteed"]
-        if thresholds not in budgets:
+            budgets[GUARANTEED] = self.description["guaranteed"]
+        name = thresholds or (ASKED if ASKED in budgets else GUARANTEED)
+        if name not in budgets:
             raise ExitError(
-                f"{self.folder}: there are no thresholds for {thresholds!r}, but for "
+                f"{self.folder}: there are no thresholds for {name!r}, but for "
                 f"{', '.join(budgets) or 'nothing'}; name one, or give a threshold for each exit"
             )
-        chosen: Mapping[str, float | None] = budgets[thresholds]["thresholds"]
+        chosen: Mapping[str, float | None] = budgets[name]["thresholds"]
         return chosen
 
     def __call__(self, image: Image, deadline: float | None = None) -> Answer:

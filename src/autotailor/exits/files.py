@@ -27,6 +27,8 @@ from autotailor.profiling.runtimes import Runtime
 
 SCHEMA = 1
 DESCRIPTION, ALL, SEGMENT = "exits.json", "model.onnx", "segment_{}.onnx"
+GUARANTEED, ASKED = "guaranteed", "asked"
+"""Names of thresholds beside those of a run's budgets: the guaranteed ones, and those of ``autotailor export``."""
 
 
 def write_files(

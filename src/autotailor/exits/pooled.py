@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from autotailor.exits.answers import Costs, Floats
+from autotailor.exits.files import GUARANTEED
 from autotailor.exits.making import Headed, choices_of
 from autotailor.export.verification import arrays, as_arrays
 from autotailor.ir.execution.modules.graph import GraphModule
@@ -25,7 +26,6 @@ from autotailor.serving.files.exits import OUTPUTS, Confidence, Exit, Thresholds
 
 FOLDER = "pool"
 """The folder of the pool, beside the folders of the SubNets."""
-GUARANTEED = "guaranteed"
 
 
 def pool_exits(

@@ -1,22 +1,26 @@
-"""Early exits of a finished run: what they cost, and what is chosen for a budget of the expected or the worst cost."""
+"""Early exits of a finished run: what they cost, what is chosen for budgets of one's own, and its files."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from autotailor.artifacts import PROVENANCE, read_json
+from autotailor.artifacts import PROVENANCE, read_json, write_json
 from autotailor.exits.answers import Answers, Costs
 from autotailor.exits.choice import Candidate, Chooser, choose, described, read_limits
+from autotailor.exits.files import ASKED, DESCRIPTION, write_description
+from autotailor.runs.destination import destination
 from autotailor.runs.folder import RunError, RunFolder
 from autotailor.runs.known_metric import Estimate
 from autotailor.search.budgets import EXPECTED, WORST
 from autotailor.serving.files.exits import ANSWERS
 
-FILE, FOLDER = "exits.json", "exits"
+FILE, FOLDER, ANSWER = "exits.json", "exits", "export.json"
 ON_TEST = "exits.json: thresholds chosen on the validation set, mean over the test set"
 
 
@@ -130,6 +134,36 @@ class KnownExits:
         own = described(found, groups["test"])
         return ExitsChoice(own["name"], own["thresholds"], self._estimates(own), own["leave"])
 
+    def export(
+        self, folder: str | Path, expected: float | str | None = None, worst: float | str | None = None
+    ) -> ExitsChoice:
+        """Copies the files of what ``choose`` finds into a folder, with its thresholds in ``exits.json`` (``ASKED``).
+
+        Where the SubNet without exits is best, the files are those of the export.
+
+        Args:
+            folder: new or empty.
+            expected: see ``choose``.
+            worst: see ``choose``.
+
+        Raises:
+            RunError: see ``choose``; the folder holds something, or the run lacks the files.
+        """
+        found = self.choose(expected, worst)
+        source = self.folder.path / (FOLDER if found.thresholds else "exports") / found.name
+        if not source.is_dir():
+            raise RunError(f"{source} is missing; run autotailor again in {self.folder.root}")
+        question = {"run": self.folder.provenance.key, EXPECTED: expected, WORST: worst}
+        with destination(folder, question) as place:
+            shutil.copytree(source, place.files, ignore=shutil.ignore_patterns(ANSWERS), dirs_exist_ok=True)
+            if found.thresholds:
+                description = read_json(place.files / DESCRIPTION)
+                budgets = description["budgets"] | {ASKED: _said(found)}
+                write_description(place.files, description | {"budgets": budgets})
+            write_json(place.files / ANSWER, {**found.to_dict(), "asked": {EXPECTED: expected, WORST: worst}})
+            place.finish()
+        return found
+
     def _candidates(self) -> tuple[list[Candidate], dict[str, Any]]:
         """The exports with what their exits answer, and the base picture of each picture by set."""
         found, groups = [], dict[str, Any]()
@@ -146,6 +180,12 @@ class KnownExits:
             assert costs is not None
             found.append(Candidate(name, tuple(each["exits"]), costs, seen, tested, energy))
         return found, groups
+
+
+def _said(found: ExitsChoice) -> dict[str, Any]:
+    """A choice as ``exits.json`` has it, in plain numbers."""
+    numbers = {name.rpartition(".")[2]: each.value for name, each in found.predicted.items() if "energy" not in name}
+    return {"name": found.name, "thresholds": found.thresholds, "leave": found.leave, **numbers}
 
 
 def _costs(said: Mapping[str, Any] | None) -> Costs | None:

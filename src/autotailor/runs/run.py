@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from autotailor.ir.space.subnet import SubNet
-from autotailor.runs.exits import ExitsChoice
+from autotailor.runs.exits import ExitsChoice, KnownExits
 from autotailor.runs.export import ExportAnswer, export_budget, export_subnet
 from autotailor.runs.folder import RunError, open_folder
 from autotailor.runs.fronts.answer import FrontAnswer, read_limits
@@ -66,12 +66,31 @@ class Run(RunTables):
             RunError: the run has no exits, or nothing keeps the budgets.
             SearchError: a budget is none.
         """
+        return self._known_exits().choose(expected, worst)
+
+    def export_exits(
+        self, folder: str | Path, expected: float | str | None = None, worst: float | str | None = None
+    ) -> ExitsChoice:
+        """Writes the files of what ``choose_exits`` finds into a new folder; ``Chain(FOLDER)`` runs them.
+
+        Args:
+            folder: of the files; new or empty.
+            expected: see ``choose_exits``.
+            worst: see ``choose_exits``.
+
+        Raises:
+            RunError: see ``choose_exits``; the folder holds something.
+            SearchError: a budget is none.
+        """
+        return self._known_exits().export(folder, expected, worst)
+
+    def _known_exits(self) -> KnownExits:
         if self.exits is None:
             raise RunError(
                 f"{self.folder.path}: the run has no exits, or they were made for other exports; ask for them with "
                 "model.space.exits, and run again"
             )
-        return self.exits.choose(expected, worst)
+        return self.exits
 
     def _estimate(self, name: str, subnet: SubNet) -> Estimate:
         """The prediction of a metric; the accuracy of a SubNet that was evaluated is what was found.

@@ -41,7 +41,10 @@ def test_json_is_the_answer_that_lies_in_the_folder(
         (["--budget", "60%", "--limit", "peak_memory"], "expected METRIC=VALUE such as 'peak_memory=4'"),
         (["--budget", "60%", "--limit", "latency=2"], "such as 'peak_memory=4', each metric once"),
         (["--subnet", "budget_99"], "has no SubNet and there is no file of this name; known are smallest, largest"),
-        (["--subnet", "largest", "--limit", "parameters=1M"], "limits choose among SubNets; leave --limit out"),
+        (["--expected", "60%"], "the run has no exits"),
+        (["--expected", "60%", "--limit", "energy=3"], "--limit chooses among SubNets: leave it out"),
+        (["--budget", "60%", "--worst", "3"], "--worst stands beside --expected: leave it out, or ask for both"),
+        (["--subnet", "largest", "--limit", "parameters=1M"], "--limit chooses among SubNets: leave it out"),
     ],
 )
 def test_what_cannot_be_exported_ends_with_an_error_and_no_files(

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 import autotailor
-from autotailor.exits.answers import Costs, Policy
+from autotailor.__main__ import main
+from autotailor.exits.answers import Costs, ExitError, Policy
+from autotailor.exits.chain import Chain
 from autotailor.exits.choice import Candidate, by_budget
+from autotailor.exits.costs import WithExits
+from autotailor.exits.files import write_description, write_files
+from autotailor.exits.heads import find_exits, initial
+from autotailor.exits.heads import with_exits as headed
 from autotailor.exits.thresholds import grids, safe
 from autotailor.runs import RunError
 from simulated_exits import answers
@@ -38,6 +44,55 @@ def with_exits(folder: Path) -> dict[str, Candidate]:
     said["budgets"] = by_budget(list(found.values()), groups, groups, (0.6, 0.8, 1.0))
     (folder / "exits.json").write_text(json.dumps(said))
     return found
+
+
+def with_files(run: Path, name: str) -> WithExits:
+    """Writes the files of an export of ``with_exits``: the run's largest SubNet with random heads."""
+    net = autotailor.open_run(run).net
+    graph, random = net.slice(net.largest()), np.random.default_rng(0)
+    places = find_exits(net, net.largest(), graph, EXITS, "probe")
+    heads = [initial(place, "probe", net.num_classes, random) for place in places]
+    network = WithExits(headed(graph, places, heads), places)
+    pictures = random.normal(size=(2, *graph.shapes[graph.input][1:])).astype(np.float32)
+    write_files(network, net.names, run / "exits" / name, pictures, None, 1e-4)
+    said = {"confidence": "probability", "probabilities": False, "classes": [], "guaranteed": None, "budgets": {}}
+    write_description(run / "exits" / name, said | {"exits": {exit_: {} for exit_ in EXITS}})
+    return network
+
+
+def test_the_files_of_a_choice_are_copied_with_its_thresholds_and_run_by_them(
+    copied_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with_exits(copied_run)
+    wanted = autotailor.open_run(copied_run).choose_exits("60%", "110%")
+    with_files(copied_run, wanted.name)
+    place = tmp_path / "new"
+    command = ["export", str(copied_run), "--expected", "60%", "--worst", "110%", "--output", str(place)]
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["exits"] == json.loads(json.dumps(wanted.to_dict()))
+    assert not (place / "answers.npz").exists()
+    chain = Chain(place)
+    image = np.zeros((3, *autotailor.open_run(copied_run).net.input_shape[2:]), np.float32)
+    sure = chain(image).exit
+    assert sure == Chain(copied_run / "exits" / wanted.name, thresholds=wanted.thresholds)(image).exit
+    with pytest.raises(ExitError, match="no thresholds for 'guaranteed', but for nothing"):
+        Chain(copied_run / "exits" / wanted.name)
+    assert main(command) == 1
+    assert "never overwrites" in capfd.readouterr().err
+
+
+def test_where_exits_gain_nothing_the_files_are_those_of_the_export(copied_run: Path, tmp_path: Path) -> None:
+    with_exits(copied_run)
+    run = autotailor.open_run(copied_run)
+    chosen = run.choose_exits("100%")
+    assert not chosen.thresholds
+    with pytest.raises(RunError, match=rf"exports/{chosen.name} is missing; run autotailor again"):
+        run.export_exits(tmp_path / "new", "100%")
+    assert not (tmp_path / "new").exists()
+    (copied_run / "exports" / chosen.name).mkdir(parents=True)
+    (copied_run / "exports" / chosen.name / "model.onnx").write_bytes(b"its own")
+    run.export_exits(tmp_path / "new", "100%")
+    assert (tmp_path / "new" / "model.onnx").read_bytes() == b"its own"
 
 
 def test_predictions_of_an_export_have_expected_and_worst_latency(copied_run: Path) -> None:
