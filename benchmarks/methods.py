@@ -14,7 +14,8 @@ a run in a folder of its own below ``--directory``; ``conf/method/METHOD.yaml`` 
 
 First ``--measure`` takes the latency of every operator of all methods into one table, on a quiet machine; a store of
 measurements that lies in ``--directory/luts`` is used. Budgets are percent of the given network's latency by this
-table; a method has no answer below its smallest SubNet. The search of the pipeline is exact for all of them. At the
+table (the paper's figure 13); where DEVICE is ``macs``, of its multiply-accumulates, and nothing is measured (figure
+14). A method has no answer below its smallest SubNet. The search of the pipeline is exact for all of them. At the
 budgets of ``--polished`` every SubNet is polished with as many images, by the same teacher; at the others the best one
 of the predicted front is judged with the weights that it inherits.
 
@@ -62,7 +63,7 @@ def report(campaign: Campaign, csv: Path, drawn: Path) -> None:
     console.print(plain_table(paid, "What each method costs"))
     rows.to_csv(csv, index=False, float_format="%.4f")
     paid.to_csv(csv.with_name(f"{name}_costs.csv"), index=False, float_format="%.4f")
-    write_svg(figures.fronts(title, rows, given), drawn / f"{name}.svg")
+    write_svg(figures.fronts(title, rows, given, campaign.limited), drawn / f"{name}.svg")
     write_svg(figures.costs(title, paid), drawn / f"{name}_costs.svg")
 
 

@@ -16,7 +16,7 @@ from pipeline import snakemake
 from rivals import Finished, compiled, right, torch_network, tuned_alone
 
 import autotailor
-from autotailor import artifacts, profiling
+from autotailor import artifacts, profiling, search
 from autotailor.exits.answers import Answers, Policy
 from autotailor.finetuning import polishing
 from autotailor.ir.space.metric import Metric
@@ -49,7 +49,7 @@ class Campaign:
         model, device: files of ``conf/model`` and ``conf/device``.
         overrides: ``KEY=VALUE`` for every method.
         directory: where the runs and what they answer are kept.
-        budgets: percent of the given network's latency.
+        budgets: percent of the given network's latency, or of what else the device limits.
         polished: those of them whose SubNets are polished.
         images: training pictures that each SubNet sees when it is polished.
     """
@@ -124,19 +124,33 @@ class Campaign:
         """Milliseconds of each operator."""
         return LUT.read(self.table).latencies()
 
+    @cached_property
+    def limited(self) -> search.Cost:
+        """What budgets limit: latency, or what the graph says (``device=macs``)."""
+        return search.cost_of_device(self.run(PIPELINE[0], 0).settings["device"])
+
+    @property
+    def by_table(self) -> list[str]:
+        """Overrides by which a run takes the table that all methods share, where latency is limited."""
+        return [f"profile.lut={self.table}"] if self.limited.is_measured else []
+
+    def metric(self, run: Finished, net: autotailor.SuperNet) -> Metric:
+        """What budgets limit, of the SubNets of a network."""
+        if self.limited.count is not None:
+            return self.limited.count(net)
+        return net.latency(self.latencies, fusion_rules(DeviceConfig.from_section(run.settings["device"])))
+
     def cost(self, run: Finished, net: autotailor.SuperNet, subnet: SubNet) -> float:
-        """Latency of a SubNet by the table, in milliseconds."""
-        rules = fusion_rules(DeviceConfig.from_section(run.settings["device"]))
-        return float(net.latency(self.latencies, rules).predict(subnet.to_array())[0])
+        """What budgets limit, of one SubNet: latency by the table in milliseconds, or a count."""
+        return float(self.metric(run, net).predict(subnet.to_array())[0])
 
     def share(self, run: Finished, net: autotailor.SuperNet, subnet: SubNet | None = None) -> float:
-        """Latency of a SubNet, the largest by default, as a share of that of the given network."""
+        """The cost of a SubNet, the largest by default, as a share of that of the given network."""
         return self.cost(run, net, subnet or net.largest()) / self.cost(run, run.original, run.original.largest())
 
     def reached(self, run: Finished) -> list[int]:
         """The budgets that the fastest SubNet of a compiled space keeps."""
-        rules = fusion_rules(DeviceConfig.from_section(run.settings["device"]))
-        metric, largest = run.original.latency(self.latencies, rules), run.original.largest()
+        metric, largest = self.metric(run, run.original), run.original.largest()
         share = 100 * least(metric, largest) / self.cost(run, run.original, largest)
         return [budget for budget in self.budgets if budget >= share]
 
@@ -145,9 +159,9 @@ class Campaign:
         if method == NESTDNN:
             self._answer_pruned(seed)
             return
-        more = [f"profile.lut={self.table}"]
+        more = self.by_table
         run = self.run(method, seed, more)
-        self.make(run, run.results / "lut.csv")
+        self.make(run, run.results / "lut.csv" if more else run.results.parent / "compiled.pt")
         budgets = self.reached(run)
         polished = [budget for budget in budgets if budget in self.polished]
         limits = json.dumps([f"{budget}%" for budget in polished])
@@ -207,7 +221,7 @@ class Campaign:
 
     def _answer_pruned(self, seed: int) -> None:
         """At each budget the widest network within it; tuned where SubNets are polished."""
-        run = self.run(PIPELINE[0], seed, [f"profile.lut={self.table}"])
+        run = self.run(PIPELINE[0], seed, self.by_table)
         self.make(run, run.results.parent / "supernet.pt")
         with chdir(run.folder):
             nets = self.pruned(run)

@@ -6,17 +6,20 @@ import pandas as pd
 from controls.style import GREY, SERIES, canvas, house_style
 from matplotlib.figure import Figure
 
+from autotailor.search import Cost
+
 DEEPEST = 35.0
 """Points below the given network at which the figure ends; what lies deeper leaves it, and is in the table."""
 
 
-def fronts(title: str, rows: pd.DataFrame, given: float) -> Figure:
-    """Accuracy on the test set against predicted latency, one line for each method (the paper's figure 13).
+def fronts(title: str, rows: pd.DataFrame, given: float, cost: Cost) -> Figure:
+    """Accuracy on the test set against predicted latency, or MACs, one line for each method (the figures 13 and 14).
 
     Args:
         title: of the figure.
         rows: as ``answers.table`` makes them; seeds are averaged.
         given: percent of the given network.
+        cost: what budgets limit.
     """
     with house_style():
         figure, columns = canvas(9.2, 4.6), ("inherited", "polished")
@@ -27,7 +30,8 @@ def fronts(title: str, rows: pd.DataFrame, given: float) -> Figure:
                 known = rows[rows["method"] == method].dropna(subset=[column])
                 means = known.groupby("budget")[["latency", column]].mean()
                 axes.plot(means["latency"], means[column], "-o", color=color, markersize=4, linewidth=1.4, label=method)
-            axes.set(xlabel="latency by the table (% of the given network)", title=f"{title}, {name}")
+            limited = "latency by the table" if cost.is_measured else cost.title
+            axes.set(xlabel=f"{limited} (% of the given network)", title=f"{title}, {name}")
             axes.set_ylim(bottom=max(0.0, given - DEEPEST))
         figure.axes[0].set_ylabel("accuracy (%)")
         figure.axes[1].legend(loc="lower right")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from papers.figures import costs, fronts
 
 from autotailor.exits.answers import Answers
 from autotailor.ir.supernet import SuperNet
+from autotailor.search import cost_of_device
 
 
 def answer(method: str, budget: int, right: list[bool], latency: float = 0.0, polished: float = 0.0) -> Answer:
@@ -58,6 +60,19 @@ def test_a_variant_is_a_methods_file_with_more_overrides_in_a_folder_of_its_own(
     assert run.folder.name == "autotailor_alternatives_1"
 
 
+def test_budgets_of_macs_need_no_table_and_are_shares_of_what_the_graph_says(
+    tmp_path: Path, resnet_net: SuperNet
+) -> None:
+    campaign = Campaign(tmp_path, "resnet_digits", "macs", (), tmp_path / "methods", (50,), (50,), 8)
+    run = SimpleNamespace(original=resnet_net)
+    assert campaign.by_table == []
+    smallest = resnet_net.smallest()
+    share = resnet_net.macs().predict(smallest.to_array()) / resnet_net.macs().predict(resnet_net.largest().to_array())
+    assert campaign.share(run, resnet_net, smallest) == pytest.approx(float(share[0]))  # type: ignore[arg-type]
+    host = replace(campaign, device="host")
+    assert host.by_table == [f"profile.lut={host.table}"]
+
+
 def test_a_budget_takes_the_widest_network_within_it_and_none_where_all_are_slower() -> None:
     latency = {0.9: 85.0, 0.5: 40.0, 0.4: 28.0}
     assert [widest(latency, budget) for budget in (20, 40, 90)] == [None, 0.5, 0.9]
@@ -88,7 +103,10 @@ def test_comments_and_empty_lines_are_no_lines_of_configuration() -> None:
 
 def test_a_figure_has_one_line_for_each_method_beside_the_given_network() -> None:
     answers = [answer(method, budget, [True, False]) for method in ("autotailor", "legodnn") for budget in (30, 50)]
-    figure = fronts("letters", table(answers, np.arange(2), ("autotailor", "legodnn")), 93.0)
+    figure = fronts(
+        "letters", table(answers, np.arange(2), ("autotailor", "legodnn")), 93.0, cost_of_device({"cost": "macs"})
+    )
+    assert figure.axes[0].get_xlabel() == "MACs (% of the given network)"
     for axes in figure.axes:
         assert [line.get_label() for line in axes.lines] == ["the given network", "autotailor", "legodnn"]
         assert axes.lines[1].get_xdata().tolist() == [30, 50]
