@@ -16,6 +16,8 @@ from autotailor.exits.answers import Answers
 from autotailor.ir.supernet import SuperNet
 from autotailor.search import cost_of_device
 
+ROOT = Path(__file__).parents[2]
+
 
 def answer(method: str, budget: int, right: list[bool], latency: float = 0.0, polished: float = 0.0) -> Answer:
     found = np.array(right)
@@ -63,13 +65,14 @@ def test_a_variant_is_a_methods_file_with_more_overrides_in_a_folder_of_its_own(
 def test_budgets_of_macs_need_no_table_and_are_shares_of_what_the_graph_says(
     tmp_path: Path, resnet_net: SuperNet
 ) -> None:
+    (tmp_path / "conf").symlink_to(ROOT / "conf")
     campaign = Campaign(tmp_path, "resnet_digits", "macs", (), tmp_path / "methods", (50,), (50,), 8)
     run = SimpleNamespace(original=resnet_net)
     assert campaign.by_table == []
     smallest = resnet_net.smallest()
     share = resnet_net.macs().predict(smallest.to_array()) / resnet_net.macs().predict(resnet_net.largest().to_array())
     assert campaign.share(run, resnet_net, smallest) == pytest.approx(float(share[0]))  # type: ignore[arg-type]
-    host = replace(campaign, device="host")
+    host = replace(campaign, device="host", directory=tmp_path / "host")
     assert host.by_table == [f"profile.lut={host.table}"]
 
 
@@ -103,9 +106,8 @@ def test_comments_and_empty_lines_are_no_lines_of_configuration() -> None:
 
 def test_a_figure_has_one_line_for_each_method_beside_the_given_network() -> None:
     answers = [answer(method, budget, [True, False]) for method in ("autotailor", "legodnn") for budget in (30, 50)]
-    figure = fronts(
-        "letters", table(answers, np.arange(2), ("autotailor", "legodnn")), 93.0, cost_of_device({"cost": "macs"})
-    )
+    cost = cost_of_device({"name": "macs", "cost": "macs"})
+    figure = fronts("letters", table(answers, np.arange(2), ("autotailor", "legodnn")), 93.0, cost)
     assert figure.axes[0].get_xlabel() == "MACs (% of the given network)"
     for axes in figure.axes:
         assert [line.get_label() for line in axes.lines] == ["the given network", "autotailor", "legodnn"]
