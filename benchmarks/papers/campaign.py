@@ -185,7 +185,7 @@ class Campaign:
     ) -> Iterator[Answer]:
         """The SubNets that were polished, and those of the predicted front at the other budgets."""
         chosen = polishing.read_exported(run.results / "polish.json", run.results / "polished.pt", run.net)
-        front = Front.read(run.results / "pareto.csv", run.net.space)
+        front = Front.read(run.results / "pareto.csv", run.net.space, self.limited)
         whole = self.cost(run, run.net, run.net.largest())
         images = int(artifacts.read_json(run.results / "polish.json")["images"])
         for budget in budgets:
