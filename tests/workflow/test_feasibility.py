@@ -10,6 +10,7 @@ import pytest
 import autotailor
 from autotailor import config
 from autotailor.commands import feasibility
+from returning import Pan
 
 ROOT = Path(__file__).parents[2]
 TESTS = Path(__file__).parents[1]
@@ -95,3 +96,9 @@ def test_what_training_costs_is_said_from_a_timed_step(resnet_net: autotailor.Su
     )
     assert feasibility.cost_of_training(config.compose(ROOT / "conf", "resnet_digits", "host"), 0.1) == ""
     assert 0 < feasibility.seconds_of_training(resnet_net, 2) < 60
+
+
+def test_a_step_of_a_network_with_several_outputs_is_timed() -> None:
+    net = autotailor.compile(Pan(), resolution=64)
+    assert len(net.graph.outputs) == 3
+    assert 0 < feasibility.seconds_of_training(net, 2) < 60
