@@ -69,6 +69,22 @@ def test_a_picture_leaves_at_the_first_exit_that_is_as_sure_as_its_threshold(
             client.set(thresholds="70 %")
 
 
+def test_where_pictures_always_leave_early_no_second_thread_is_woken_for_them(
+    command: tuple[str, ...], pool: EarlyPool
+) -> None:
+    """The run that made the buffers says how long a whole one takes, although none has answered."""
+    with Serving(command, pool.folder, "--deadline-ms", "600000") as server, server.client() as client:
+        threads = Path(f"/proc/{server.process.pid}/task")
+        before = len(list(threads.iterdir()))
+        client.set(thresholds="60 %")
+        assert {ask(client, pool.picture(row))[1] for row in range(4)} == {1}
+        assert len(list(threads.iterdir())) == before
+        client.set(thresholds=None)
+        for deadline in np.geomspace(0.5, 50, 20):
+            ask(client, pool.picture(0), deadline)
+        assert len(list(threads.iterdir())) == before + 1, "at a near deadline a second thread goes on"
+
+
 def test_where_a_layer_takes_longer_than_forecast_the_exit_before_answers_in_time(
     command: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../../network.h"
+#include "clock.h"
 #include "layer.h"
 #include "../files/pool.h"
 
@@ -36,7 +37,9 @@ public:
         input_.create(member_.input.width, member_.input.height, member_.input.channels);
         if (input_.empty()) throw PoolError(member_.name + ": no memory for its input");
         input_.fill(0.0f);
+        const double begun = wall_ms();
         run();
+        took(wall_ms() - begun);
     }
 
     const Member& member() const { return member_; }
@@ -82,9 +85,9 @@ public:
     // Of the exit that was reached last.
     const std::vector<float>& outputs() const { return outputs_; }
 
-    // The slowest whole run of late, infinite before the first: a slow one is forgotten by half in seventy further ones.
+    // The slowest whole run of late, at first the one that made the buffers: a slow one is forgotten by half in seventy further ones.
     double slowest_ms() const { return slowest_ms_; }
-    void took(double ms) { slowest_ms_ = std::isinf(slowest_ms_) ? ms : std::max(ms, 0.99 * slowest_ms_); }
+    void took(double ms) { slowest_ms_ = std::max(ms, 0.99 * slowest_ms_); }
 
 private:
     // Runs to the end.
@@ -153,6 +156,6 @@ private:
     ncnn::Mat input_;
     std::vector<int> ends_;                // the blobs of the exits' answers, the network's own last
     std::vector<std::vector<int>> steps_;  // blobs before each of them, where there are exits
-    double slowest_ms_ = INFINITY;
+    double slowest_ms_ = 0.0;
     std::vector<float> outputs_;
 };
