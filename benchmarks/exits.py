@@ -76,8 +76,8 @@ WIDER = np.sqrt(1 / SPLITS + 1)
 ANYTIME = ("run", "share", "deadline_ms", "requests", "in_time", "overtaken", "by_exit_percent", "accuracy", "wrong")
 DEADLINES = (0.3, 0.6, 0.9)
 STREAMS = ("run", "subnet", "budget", "what", "predicted", "measured", "error", "whole_in_table_ms", "whole_ms")
-BLOCK = 25
-"""Pictures of a stream, after which as many are answered without exits."""
+BLOCK, SETTLING = 100, 10
+"""Pictures of a stream, after which as many are answered without exits; the first of them find the other's caches."""
 WARM, BATCH, TOLERANCE, SIDE = 30, 64, 1e-4, 32
 NETWORKS: dict[str, Callable[[], torch.nn.Module]] = {
     "resnet_digits": zoo.resnet_digits,
@@ -250,9 +250,9 @@ def streams(results: Path, name: str, count: int) -> pd.DataFrame:
                     now = [whole.infer(Request(given[turn % len(given)])).latency_ms for turn in turns]
                     replies = [early.infer(Request(own[turn % len(own)])) for turn in turns]
                     if begin >= 0:
-                        alone += now
-                        exits += [reply.exit for reply in replies]
-                        shares += [reply.latency_ms / float(np.median(now)) for reply in replies]
+                        alone += now[SETTLING:]
+                        exits += [reply.exit for reply in replies[SETTLING:]]
+                        shares += [reply.latency_ms / float(np.median(now)) for reply in replies[SETTLING:]]
                 left, share = np.array(exits), np.array(shares)
                 medians = {number: float(np.median(share[left == number])) for number in set(exits)}
                 table, median = said[largest.name]["whole"], float(np.median(alone))
