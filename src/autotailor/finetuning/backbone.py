@@ -184,8 +184,8 @@ class FeatureSharing(WeightSharing):
         ).mean()
 
     @torch.no_grad()
-    def _by_teacher(self, images: torch.Tensor) -> Any:
-        return dict(zip(self._names, super()._by_teacher(images)[1:], strict=True))
+    def _by_teacher(self, images: torch.Tensor, side: int) -> Any:
+        return dict(zip(self._names, super()._by_teacher(images, side)[1:], strict=True))
 
     def _logits(self, module: ElasticModule, subnet: SubNet, images: torch.Tensor) -> Any:
         """The features that a SubNet has, by name."""

@@ -40,6 +40,10 @@ class Teacher:
     resolution: int
     name: str = "the original network"
 
+    def sees(self, side: int, at_side: bool) -> int:
+        """The side of its images for a student of a side; 0 takes them as the data give them (``Task.at_side``)."""
+        return side if at_side else self.resolution
+
     @classmethod
     def largest_of(
         cls, net: SuperNet, device: torch.device, name: str = "the original network", *, logits: bool = True

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import torch
@@ -180,7 +181,7 @@ def train_shared(
     words = [path.stem, config.identity, data.fingerprint, repr(net.space), *strategy.identity]
     identity = fingerprint(words, module.state_dict(), *others)
     loss = make_loss(config, of(data), data.num_classes, net.head.independent, data.labelled)
-    step = WeightSharing(module, teacher, strategy, config, loss)
+    step = WeightSharing(module, teacher, strategy, config, loss, of(data).at_side)
     scales = learning_rate_scales(net, module, config.layer_decay)
     mix = mixing(data, config.augmentation, config.seed)
     return train(module, stream, config, step, path, identity, path.stem, watch, config.resume_from, scales, mix)
@@ -224,6 +225,7 @@ class WeightSharing:
         strategy: draws the SubNets of each step.
         config: of the training.
         loss: of each SubNet.
+        at_side: see ``Task``.
     """
 
     def __init__(
@@ -233,8 +235,9 @@ class WeightSharing:
         strategy: Strategy,
         config: FinetuneConfig,
         loss: Loss,
+        at_side: bool = False,
     ) -> None:
-        self._strategy, self._config, self._loss = strategy, config, loss
+        self._strategy, self._config, self._loss, self._at_side = strategy, config, loss, at_side
         network = place(teacher.network, device_of(module))
         self._teacher = replace(teacher, network=compiled(network) if config.compile else network)
         self._largest = largest(strategy.space)
@@ -242,6 +245,7 @@ class WeightSharing:
         self._module = module
         self._views = [module.replica() for _ in range(strategy.count)]
         self._teaching = module.replica() if config.teacher == LARGEST else None
+        self._one_side = Lock()  # of images at a time is seen by the view that teaches
         self._last: list[tuple[SubNet, float]] = []
         self._pool = InTurn() if config.world > 1 else executor(config.workers, device_of(module), "subnet")
 
@@ -250,7 +254,7 @@ class WeightSharing:
         subnets = self._strategy.step(batch.progress, batch.random)
         for view in self._views:
             view.look_at(self._module)
-        teaching = self._strategy.in_place and subnets[0] == self._largest
+        teaching = self._strategy.in_place and subnets[0] == self._largest and not self._at_side
         first: Future[Any] = Future()  # outputs of the largest SubNet, where it teaches the others
         lessons = self._lessons(subnets, batch.images)
 
@@ -286,26 +290,34 @@ class WeightSharing:
 
     def _lessons(self, subnets: Sequence[SubNet], images: torch.Tensor) -> dict[SubNet, Future[Any]]:
         """The outputs that each SubNet learns from; they are computed beside the first SubNet."""
-        if self._teaching is None:
-            return dict.fromkeys(subnets, self._pool.submit(self._by_teacher, images))
-        others = [subnet for subnet in subnets if subnet != self._largest]
-        lessons = {}
-        if len(others) < len(subnets):
-            lessons[self._largest] = self._pool.submit(self._by_teacher, images)
-        if others:
-            lessons |= dict.fromkeys(others, self._pool.submit(self._by_largest, self._teaching, images))
-        return lessons
+        by_largest = [subnet for subnet in subnets if self._teaching is not None and subnet != self._largest]
+        asked = {subnet: (subnet in by_largest, self._side(subnet, subnet in by_largest)) for subnet in subnets}
+        answers = {
+            (is_largest, side): self._pool.submit(self._by_largest if is_largest else self._by_teacher, images, side)
+            for is_largest, side in dict.fromkeys(asked.values())
+        }
+        return {subnet: answers[question] for subnet, question in asked.items()}
+
+    def _side(self, subnet: SubNet, by_largest: bool) -> int:
+        """The side of the images that a SubNet's teacher sees; 0 leaves their size."""
+        side = resolution_of(subnet)
+        if by_largest:
+            return side if self._at_side else resolution_of(self._largest)
+        return self._teacher.sees(side, self._at_side)
 
     @torch.no_grad()
-    def _by_largest(self, view: ElasticModule, images: torch.Tensor) -> Any:
+    def _by_largest(self, images: torch.Tensor, side: int) -> Any:
         """The outputs of the largest SubNet as it is now, with the statistics of these images, as in its training."""
-        view.look_at(self._module)
-        return self._logits(view.train(), self._largest, images)
+        assert self._teaching is not None
+        with self._one_side:
+            self._teaching.look_at(self._module)
+            self._teaching.train().activate(self._largest)
+            return forward(self._teaching, sized(images, side), self._config.precision)
 
     @torch.no_grad()
-    def _by_teacher(self, images: torch.Tensor) -> Any:
-        """The teacher's outputs, at its own resolution."""
-        return forward(self._teacher.network, sized(images, self._teacher.resolution), self._config.precision)
+    def _by_teacher(self, images: torch.Tensor, side: int) -> Any:
+        """The teacher's outputs."""
+        return forward(self._teacher.network, sized(images, side), self._config.precision)
 
     def _logits(self, module: ElasticModule, subnet: SubNet, images: torch.Tensor) -> Any:
         module.activate(subnet)

@@ -101,6 +101,8 @@ class Task(ABC):
         compares: whether targets hold the original network's answers beside labels (``beside``).
         logits: whether a final activation is set aside while networks learn (``Head``); else it is part of the answer.
         labelled: whether pictures can have targets of their own; else only the original network's answers are targets.
+        at_side: whether outputs tell lengths in cells or pixels, so that a network says other numbers of a smaller
+            picture; then a teacher looks at pictures of the size that its student sees.
         score: what is reported.
         agreement: what is reported where pictures have no targets of their own; ``score.compares`` is set in it.
     """
@@ -115,6 +117,7 @@ class Task(ABC):
     compares: ClassVar[bool] = False
     logits: ClassVar[bool] = True
     labelled: ClassVar[bool] = True
+    at_side: ClassVar[bool] = False
     score: ClassVar[Score]
     agreement: ClassVar[Score]
 

@@ -35,6 +35,7 @@ from autotailor.finetuning.training.steps import Step
 from autotailor.finetuning.weight_sharing import WeightSharing
 from autotailor.ir.execution.modules.elastic import ElasticModule
 from autotailor.ir.junctions import selected
+from autotailor.ir.space.subnet import SubNet
 from autotailor.task import find
 from fake_cuda import CUDA, fake_cuda
 from regions import outside
@@ -164,6 +165,33 @@ def sharing(
         config,
         make_loss(config, find("classification"), net.num_classes, net.head.independent),
     )
+
+
+def test_subnets_of_smaller_images_are_taught_on_these_where_outputs_tell_lengths(
+    plain_net: autotailor.SuperNet, finetune_config: FinetuneConfig
+) -> None:
+    """Whoever teaches: SubNets that are the teacher at other resolutions have nothing to learn."""
+    whole = {**plain_net.largest().assignment}
+    smaller = [
+        SubNet.from_assignment(plain_net.space, {**whole, "resolution": side})
+        for side in plain_net.space["resolution"].choices[:2]
+    ]
+    images = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    for teacher in ("original", "largest"):
+        config = replace(finetune_config, teacher=None if teacher == "original" else teacher)
+        for at_side in (True, False):
+            module = plain_net.module(logits=True)
+            strategy = finetuning.sampling.create(
+                "uniform", plain_net.space, stages_of(plain_net.space, plain_net.stages), 2
+            )
+            step = WeightSharing(module, original(plain_net), strategy, config, lambda *_: torch.zeros(()), at_side)
+            lessons = step._lessons(smaller, images)
+            for subnet in smaller:
+                if teacher == "original":
+                    seen = original(plain_net).network(sized(images, resolution_of(subnet) if at_side else 32))
+                    torch.testing.assert_close(lessons[subnet].result(), seen)
+            answers = [lessons[subnet].result() for subnet in smaller]
+            assert torch.equal(*answers) == (not at_side)
 
 
 class Drawn(TrainStream):

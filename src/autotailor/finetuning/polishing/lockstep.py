@@ -1,6 +1,7 @@
 """Several SubNets trained side by side on the same images, each with weights of its own.
 
-A batch is prepared, and shown to the teacher, once for all SubNets. No SubNet's weights depend on which others are
+A batch is prepared, and shown to the teacher, once for all SubNets, or once for all of one resolution
+(``Task.at_side``). No SubNet's weights depend on which others are
 trained beside it: the optimizers compute each weight by itself, and gradients are scaled for each SubNet alone.
 Training in float16 is an exception, where all share one factor of the loss, and an overflow in one leaves the step of
 all out.
@@ -86,31 +87,33 @@ class Lockstep:
         self._computing = [featured(each, names) for each, names in zip(students, self._own, strict=True)]
         if config.compile:
             self._teacher, self._computing = compiled(self._teacher), [compiled(student) for student in students]
-        self._resolution, self._config = teacher.resolution, config
+        self._seen, self._config = [teacher.sees(side, task.at_side) for side in resolutions], config
         self._task, self._lesson = task, lesson_of(config, independent)
         self._warned, self.stopped = set[int](), set[int]()
         self._pool = InTurn() if config.world > 1 else executor(config.workers, device, "polish")
 
     def __call__(self, batch: Step) -> float:
         """Adds gradients; returns the mean loss over the SubNets that take a step."""
-        targets = self._pool.submit(self._teach, batch.images)  # runs beside the first SubNet
+        going = [number for number in range(len(self._students)) if number not in self.stopped]
+        sides = dict.fromkeys(self._seen[number] for number in going)
+        targets = {side: self._pool.submit(self._teach, batch.images, side) for side in sides}  # beside SubNets
         for student in self._students if self._config.frozen else ():
             student.eval()
 
         def run(number: int) -> float:
-            return self._train(number, batch, targets)
+            return self._train(number, batch, targets[self._seen[number]])
 
-        losses = list(self._pool.map(run, (n for n in range(len(self._students)) if n not in self.stopped)))
+        losses = list(self._pool.map(run, going))
         finite = [loss for loss in losses if math.isfinite(loss)]
         return sum(finite) / len(finite) if finite else math.nan
 
     @torch.no_grad()
     def losses(self, batch: Step) -> list[float]:
         """The loss of each SubNet in evaluation mode, without gradients."""
-        taught = self._teach(batch.images)
+        taught = {side: self._teach(batch.images, side) for side in dict.fromkeys(self._seen)}
         for student in self._students:
             student.eval()
-        return [self._loss(number, batch, taught).item() for number in range(len(self._students))]
+        return [self._loss(number, batch, taught[side]).item() for number, side in enumerate(self._seen)]
 
     def clip(self) -> None:
         """Scales the gradients of each SubNet down to ``config.gradient_norm``."""
@@ -132,8 +135,8 @@ class Lockstep:
         self._pool.shutdown()
 
     @torch.no_grad()
-    def _teach(self, images: torch.Tensor) -> Outputs:
-        return self._outputs(self._teacher, sized(images, self._resolution), self._shown)
+    def _teach(self, images: torch.Tensor, side: int) -> Outputs:
+        return self._outputs(self._teacher, sized(images, side), self._shown)
 
     def _outputs(self, network: nn.Module, images: torch.Tensor, shown: Sequence[str]) -> Outputs:
         """What a network returns, and behind it the tensors that it shows."""

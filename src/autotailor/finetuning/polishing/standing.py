@@ -67,7 +67,7 @@ class Jury:
     def __init__(self, images: EvaluationSet, teacher: Teacher | None, independent: bool = False) -> None:
         self._images, self._teacher, self._task = images, teacher, of(images)
         self._lesson = Lesson(weight=1.0, independent=independent)
-        self._taught_outputs: list[Any] = []
+        self._taught_outputs: dict[int, list[Any]] = {}
         self._lock = Lock()
 
     @torch.no_grad()
@@ -75,7 +75,7 @@ class Jury:
         """Of a network, images to logits, whose images have sides of so many pixels (0: as they are)."""
         network.eval()
         device, parts, apart = device_of(network), list[torch.Tensor](), 0.0
-        lessons = self._taught()
+        lessons = self._taught(resolution)
         for number, (images, targets) in enumerate(self._images.batches(BATCH)):
             sized, placed = as_input(images, device, resolution), put(targets, device)
             outputs = forward(network, sized, "fp32")
@@ -86,12 +86,15 @@ class Jury:
         values = torch.cat(parts).numpy()
         return Standing(*accuracy(values, self._images.groups), apart / len(values) if lessons else math.nan)
 
-    def _taught(self) -> Sequence[Any]:
-        """The teacher's answers to each batch; they are computed once, whichever thread asks first."""
+    def _taught(self, resolution: int) -> Sequence[Any]:
+        """The teacher's answers to each batch, for students of a resolution; the first that asks computes them."""
+        if self._teacher is None:
+            return ()
         with self._lock:
-            if self._teacher is not None and not self._taught_outputs:
-                network, side = self._teacher.network.eval(), self._teacher.resolution
-                device = device_of(network)
-                for images, _ in self._images.batches(BATCH):
-                    self._taught_outputs.append(forward(network, as_input(images, device, side), "fp32"))
-        return self._taught_outputs
+            side = self._teacher.sees(resolution, self._task.at_side)
+            if side not in self._taught_outputs:
+                network = self._teacher.network.eval()
+                device, batches = device_of(network), self._images.batches(BATCH)
+                answers = [forward(network, as_input(images, device, side), "fp32") for images, _ in batches]
+                self._taught_outputs[side] = answers
+            return self._taught_outputs[side]

@@ -57,6 +57,7 @@ class Detection(Task):
     reading = "The function `data.decode` of the run's configuration makes boxes, scores and classes of the outputs."
     target_axes = 3
     has_boxes = True
+    at_side = True
     score = Score(
         "mAP",
         "best",

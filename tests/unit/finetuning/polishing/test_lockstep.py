@@ -10,6 +10,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -23,6 +24,7 @@ from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing.config import PolishConfig
 from autotailor.finetuning.polishing.lockstep import Lockstep
 from autotailor.finetuning.training.loop import train
+from autotailor.finetuning.training.steps import Step
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.task import find
 from training import close, equal, without_norm
@@ -195,3 +197,20 @@ def test_training_ends_with_an_error_where_every_subnet_diverges(
 ) -> None:
     with pytest.raises(TrainingError, match="loss became nan"):
         trained(resnet_net, tiny, config, tmp_path / "a", [Diverging(tiny.num_classes)])
+
+
+def test_a_teacher_of_lengths_sees_images_of_each_students_size(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, config: PolishConfig
+) -> None:
+    """A student that is its teacher has nothing to learn, at whatever size, and classes do not depend on the size."""
+    pixels, labels = next(iter(tiny.train.batches(0, 8)))
+    batch = Step(torch.as_tensor(pixels).float(), torch.as_tensor(labels), np.random.default_rng(0), 0.0)
+    for task, is_taught_at_its_size in (("detection", True), ("outputs", False)):
+        networks = [GraphModule(resnet_net.slice(resnet_net.largest()), logits=True) for _ in range(2)]
+        teacher = Teacher(resnet_net.build(resnet_net.largest(), logits=True), 32)
+        plain = replace(config, frozen=True, features=0.0, streams=0.0)
+        step = Lockstep(networks, [20, 24], teacher, plain, find(task))
+        apart = step.losses(batch)
+        assert step(batch) == pytest.approx(sum(apart) / 2, abs=1e-5)
+        step.close()
+        assert [loss < 1e-9 for loss in apart] == [is_taught_at_its_size] * 2

@@ -21,6 +21,7 @@ from autotailor.finetuning.polishing import PolishConfig, Polished, Round, polis
 from autotailor.finetuning.polishing.standing import Jury, Standing
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Modification
+from autotailor.task.tasks.classification import Classification
 
 Contests = Mapping[str, Sequence[SubNet]]
 
@@ -52,6 +53,19 @@ def test_the_divergence_is_that_of_the_teachers_answers(tiny: DataSplits) -> Non
     )
     assert found.accuracy == pytest.approx(100 * np.mean(said.argmax(1) == labels.numpy()))
     assert math.isnan(Jury(images, None).standing(student, 0).divergence)
+
+
+def test_a_teacher_of_lengths_answers_images_of_the_students_size(
+    resnet_net: autotailor.SuperNet, tiny: DataSplits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = resnet_net.build(resnet_net.largest(), logits=True)
+    apart = []
+    for at_side in (False, True):
+        monkeypatch.setattr(Classification, "at_side", at_side)
+        jury = Jury(tiny.validation, Teacher(network, 32))
+        apart.append([jury.standing(network, side).divergence for side in (32, 24)])
+    assert apart[0][1] > 1e-5
+    assert [apart[0][0], *apart[1]] == pytest.approx([0.0, 0.0, 0.0], abs=1e-7)
 
 
 def test_nearer_answers_gain_unless_fewer_are_right_beyond_chance() -> None:
