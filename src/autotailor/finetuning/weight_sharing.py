@@ -1,6 +1,6 @@
 """Rule finetune: weight-shared training of a SuperNet, with the original network as teacher."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -290,20 +290,18 @@ class WeightSharing:
 
     def _lessons(self, subnets: Sequence[SubNet], images: torch.Tensor) -> dict[SubNet, Future[Any]]:
         """The outputs that each SubNet learns from; they are computed beside the first SubNet."""
-        by_largest = [subnet for subnet in subnets if self._teaching is not None and subnet != self._largest]
-        asked = {subnet: (subnet in by_largest, self._side(subnet, subnet in by_largest)) for subnet in subnets}
+        asked = {subnet: self._who_teaches(subnet) for subnet in subnets}
         answers = {
-            (is_largest, side): self._pool.submit(self._by_largest if is_largest else self._by_teacher, images, side)
-            for is_largest, side in dict.fromkeys(asked.values())
+            (teach, side): self._pool.submit(teach, images, side) for teach, side in dict.fromkeys(asked.values())
         }
         return {subnet: answers[question] for subnet, question in asked.items()}
 
-    def _side(self, subnet: SubNet, by_largest: bool) -> int:
-        """The side of the images that a SubNet's teacher sees; 0 leaves their size."""
+    def _who_teaches(self, subnet: SubNet) -> tuple[Callable[[torch.Tensor, int], Any], int]:
+        """What asks the teacher of a SubNet, and the side of the images that it is asked about; 0 leaves their size."""
         side = resolution_of(subnet)
-        if by_largest:
-            return side if self._at_side else resolution_of(self._largest)
-        return self._teacher.sees(side, self._at_side)
+        if self._teaching is None or subnet == self._largest:
+            return self._by_teacher, self._teacher.sees(side, self._at_side)
+        return self._by_largest, side if self._at_side else resolution_of(self._largest)
 
     @torch.no_grad()
     def _by_largest(self, images: torch.Tensor, side: int) -> Any:
