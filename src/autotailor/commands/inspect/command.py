@@ -100,7 +100,9 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         AutoTailorError: the source, the space, the pictures or the options are invalid.
     """
+    from autotailor.commands.inspect.own_data import OwnData
     from autotailor.commands.inspect.own_signals import OwnSignals
+    from autotailor.ir.dimensions.dimension import RESOLUTION
 
     section = None if options.space is None else read_space(options.space)
     device = None if options.device is None else _device(options)
@@ -110,6 +112,8 @@ def run(options: argparse.Namespace) -> None:
         net = _compile(options, section, own)
         if (own is not None or options.yaml) and not isinstance(own, OwnSignals):
             _check_pictures(net, options.source)
+        if section is None and isinstance(own, OwnData) and own.files and RESOLUTION in net.space.positions:
+            net = _compile(options, {**net.space_section(), RESOLUTION: []}, own)  # configuration.SIDES says why
         if own is not None:
             shapes = [net.input_shape] if isinstance(own, OwnSignals) else net.output_shapes
             own = own.for_network(options.source, _outputs(net, options.task), net.graph.outputs, shapes)

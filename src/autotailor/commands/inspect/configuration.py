@@ -26,6 +26,10 @@ ALTERNATIVES = (
     "What may stand in for maps and blocks, if you ask for it: more operators to measure, and a longer training;",
     "what is never faster is left out (docs/results/branches.md says what it gains).",
 )
+SIDES = (
+    "# resolution is left out: heads tell lengths in cells or pixels, so that a SubNet for smaller pictures becomes no",
+    "# better than your network is on these. Where that is good enough, list sides (docs/guides/detection.md).",
+)
 INDENT = 2
 """Columns of one level of YAML."""
 
@@ -67,6 +71,7 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
         *said,
         "",
         *SPACE,
+        *(SIDES if isinstance(own, OwnData) and own.files else ()),
     ]
     section = model_section(net, options) | ({} if isinstance(own, OwnData) else {"resolution": None})
     return "\n".join(lines) + "\n" + _dump({"model": section}) + _alternatives(net, " " * 2 * INDENT)

@@ -397,6 +397,23 @@ def test_boxes_are_recognised_and_their_decoder_is_proposed_by_the_outputs_shape
     )
 
 
+def test_the_resolution_of_a_network_that_finds_boxes_stays_and_the_file_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, options = boxed.write_notes(tmp_path / "notes", 12), ("--resolution", 64, "--yaml", "--mean", 0, 0, 0)
+    options += ("--std", 1, 1, 1)
+    code, out, _ = inspect(capsys, "boxed:network", "--data", root, *options)
+    assert code == 0
+    section = yaml.safe_load(out)
+    assert "resolution" not in section["model"]["space"]
+    assert section["data"]["train"] == "boxes.json"
+    assert "# better than your network is on these. Where that is good enough, list sides" in out
+    net = autotailor.compile(boxed.network(), section["model"]["space"], resolution=64)
+    assert f"{net.space.num_modifications} modifications" in out
+    _, without, _ = inspect(capsys, "boxed:network", "--resolution", 64, "--yaml")
+    assert len(yaml.safe_load(without)["space"]["resolution"]) > 1
+
+
 def test_a_task_that_the_data_do_not_say_is_written_and_needs_data_of_its_kind(tmp_path: Path) -> None:
     table = tmp_path / "faces" / "labels.csv"
     for name in ("old", "young"):
