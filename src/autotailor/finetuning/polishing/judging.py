@@ -16,8 +16,10 @@ from autotailor.finetuning.polishing.config import DIVERGENCE
 from autotailor.finetuning.polishing.course import Course
 from autotailor.finetuning.polishing.standing import Jury, Standing
 from autotailor.finetuning.training.processes.group import join
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.space.subnet import SubNet
+from autotailor.task.registry import of
 
 
 class Judging:
@@ -35,8 +37,13 @@ class Judging:
 
     @property
     def is_taught(self) -> bool:
-        """Whether weights are judged by how near their answers are to the teacher's."""
-        return self._course.config.judge == DIVERGENCE
+        """Whether weights are judged by how near their answers are to the teacher's.
+
+        Where the teacher answers images of each SubNet's size (``Task.at_side``), and SubNets have several sizes, they
+        are not: a SubNet for small images would be near to a teacher that is wrong about them.
+        """
+        is_incomparable = of(self._course.data).at_side and RESOLUTION in self._course.net.space.positions
+        return self._course.config.judge == DIVERGENCE and not is_incomparable
 
     def inherited(self, subnets: Sequence[SubNet]) -> list[Standing]:
         """SubNets with the weights that they inherit, each judged once."""

@@ -14,10 +14,13 @@ from scipy import stats
 from torch import nn
 
 import autotailor
+import networks
 from autotailor.data import DataSplits
 from autotailor.finetuning import DistillationConfig, FinetuneConfig
 from autotailor.finetuning.external_teacher import Teacher
 from autotailor.finetuning.polishing import PolishConfig, Polished, Round, polish
+from autotailor.finetuning.polishing.course import Course
+from autotailor.finetuning.polishing.judging import Judging
 from autotailor.finetuning.polishing.standing import Jury, Standing
 from autotailor.ir.space.subnet import SubNet
 from autotailor.ir.space.variable import Modification
@@ -66,6 +69,24 @@ def test_a_teacher_of_lengths_answers_images_of_the_students_size(
         apart.append([jury.standing(network, side).divergence for side in (32, 24)])
     assert apart[0][1] > 1e-5
     assert [apart[0][0], *apart[1]] == pytest.approx([0.0, 0.0, 0.0], abs=1e-7)
+
+
+@pytest.mark.parametrize(("at_side", "resolutions", "is_taught"), [(True, 2, False), (True, 1, True), (False, 2, True)])
+def test_answers_about_images_of_several_sizes_are_not_compared_where_they_tell_lengths(
+    at_side: bool,
+    resolutions: int,
+    is_taught: bool,
+    resnet_net: autotailor.SuperNet,
+    tiny: DataSplits,
+    config: PolishConfig,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Classification, "at_side", at_side)
+    net = (
+        resnet_net if resolutions > 1 else autotailor.compile(networks.make("resnet"), {"depth": [0, 1]}, resolution=32)
+    )
+    course = Course(net, tiny, replace(config, judge="divergence"), torch.device("cpu"))
+    assert Judging(course, {}, lambda: Teacher(Linear(5, 0), 0)).is_taught == is_taught
 
 
 def test_nearer_answers_gain_unless_fewer_are_right_beyond_chance() -> None:
