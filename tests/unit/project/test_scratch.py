@@ -19,7 +19,8 @@ from pathlib import Path
 from autotailor.project import scratch
 folder = scratch.of_run(tempfile.mkdtemp(prefix=sys.argv[1]))
 Path(tempfile.mkdtemp(prefix="pymp-"), "listener").touch()
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+child = subprocess.Popen([sys.executable, "-c", "print(1, flush=True); import time; time.sleep(100)"], stdout=-1)
+child.stdout.readline()  # before it runs, the system may not tell its environment
 print(folder, child.pid, os.environ[scratch.COMPILED], flush=True)
 sys.stdin.read()
 """
