@@ -12,6 +12,7 @@ import yaml  # type: ignore[import-untyped]
 from autotailor.commands.inspect.alternatives import usual
 from autotailor.commands.inspect.backgrounds import transparent_lines
 from autotailor.commands.inspect.own_data import OwnData, class_lines, data_lines, is_of_timm, preprocessing
+from autotailor.ir.dimensions.dimension import RESOLUTION
 
 if TYPE_CHECKING:
     from autotailor.commands.inspect.own_signals import OwnSignals
@@ -71,7 +72,7 @@ def whole_configuration(net: SuperNet, options: argparse.Namespace, own: OwnData
         *said,
         "",
         *SPACE,
-        *(SIDES if isinstance(own, OwnData) and own.files else ()),
+        *(SIDES if isinstance(own, OwnData) and own.files and RESOLUTION not in net.space.positions else ()),
     ]
     section = model_section(net, options) | ({} if isinstance(own, OwnData) else {"resolution": None})
     return "\n".join(lines) + "\n" + _dump({"model": section}) + _alternatives(net, " " * 2 * INDENT)
