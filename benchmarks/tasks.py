@@ -59,12 +59,13 @@ def pipelines(arguments: argparse.Namespace) -> None:
     path: Path = arguments.csv
     for name in arguments.only or PIPELINES:
         rows = pd.read_csv(path, keep_default_na=False, na_values=["nan"]).to_dict("records") if path.exists() else []
-        asked = (name, arguments.seed, arguments.device)
-        ours = [row for row in rows if (row["case"], row["seed"], row["device"]) == asked]
-        known = {(str(row["budget"]), str(row["network"])) for row in ours}
         folder = (arguments.directory / name / f"seed_{arguments.seed}").resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        for row in compared(Walk(name, folder, arguments.seed, arguments.device), known):
+        walk = Walk(name, folder, arguments.seed, arguments.device, arguments.recipe)
+        asked = (name, arguments.seed, arguments.device, arguments.recipe)
+        ours = [row for row in rows if (row["case"], row["seed"], row["device"], row["recipe"]) == asked]
+        known = {(str(row["budget"]), str(row["network"])) for row in ours}
+        for row in compared(walk, known):
             rows.append(row)
             pd.DataFrame(rows).round(3).to_csv(path, index=False, na_rep="nan")
             print(row, flush=True)
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=math.inf, help="of each network, after which none follows")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="host", help="what budgets are of: latency of host, or macs")
+    parser.add_argument("--recipe", default="quick", help="of the runs: a file of conf/recipe")
     parser.add_argument("--csv", type=Path, help="tasks_PART.csv beside this file where none is named")
     parser.add_argument("--directory", type=Path, default=Path("results/tasks"), help="of what pipelines make")
     arguments = parser.parse_args()

@@ -81,12 +81,14 @@ class Walk:
         folder: of data, checkpoint and project.
         seed: of all that is random.
         device: a file of ``conf/device``.
+        recipe: a file of ``conf/recipe``.
     """
 
     name: str
     folder: Path
     seed: int
     device: str = "host"
+    recipe: str = "quick"
 
     @property
     def case(self) -> Case:
@@ -97,7 +99,7 @@ class Walk:
     def overrides(self) -> tuple[str, ...]:
         """Arguments of ``run``."""
         budgets = ",".join(f'"{share}"' for share in BUDGETS.values())
-        return ("recipe=quick", f"seed={self.seed}", f"export.budgets=[{budgets}]", *BRIEF, *self.case.overrides)
+        return (f"recipe={self.recipe}", f"seed={self.seed}", f"export.budgets=[{budgets}]", *BRIEF, *self.case.overrides)
 
     def given(self) -> int:
         """Writes the data and trains the network, as its owner did; returns how many images it has seen."""
@@ -256,6 +258,7 @@ class Comparison:
             "case": self._walk.name,
             "seed": self._walk.seed,
             "device": self._walk.device,
+            "recipe": self._walk.recipe,
             "budget": budget,
             "network": network,
         }
