@@ -56,8 +56,8 @@ BUDGETS = {"budget_01": "60%", "budget_02": "50%"}
 WIDTHS = tuple(step / 16 for step in range(3, 16))
 SUBNET, ORIGINAL, SLICED, SCRATCH = "SubNet", "original", "uniform, sliced", "uniform, from scratch"
 KEPT = ", in the budget"
-BRIEF = ("validate.subnets=3", "sensitivity.validate_subnets=3")
-"""What a run says of its own predictions, and nothing here reads, is kept short."""
+BRIEF = ("sensitivity.validate_subnets=3",)
+"""What a run says of its own predictions of accuracy, and nothing here reads, is kept short."""
 Row = dict[str, Any]
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 
 from autotailor.ir.space.subnet import SubNet
 from autotailor.runs.known_metric import Estimate
+from autotailor.search.robust.learning import forecast
 from autotailor.statistics import kendall_tau, kendall_tau_error
 
 MEASURED = {
@@ -91,8 +92,20 @@ def measured(row: Mapping[str, Any]) -> dict[str, Estimate]:
 
 
 def latency_agreement(validation: pd.DataFrame) -> Agreement | None:
-    """From ``validation.csv``; None where the device was not available."""
-    return _agreement("latency", "share", validation["predicted_ms"], validation["measured_ms"], "validation.csv")
+    """Of sums of operators, from ``validation.csv``; None where the device was not available."""
+    source = "validation.csv: sums of operators"
+    return _agreement("latency", "share", validation["predicted_ms"], validation["measured_ms"], source)
+
+
+def expectation_agreement(validation: pd.DataFrame) -> Agreement | None:
+    """Of expected latencies: what the other SubNets of ``validation.csv`` say of each; None with fewer than three."""
+    if len(validation) < 3:
+        return None
+    others = (validation.drop(index=row) for row in validation.index)
+    sums = validation["predicted_ms"].tolist()
+    expected = [forecast(other, 0.5).expected(value) for other, value in zip(others, sums, strict=True)]
+    source = "validation.csv: each SubNet as the others let expect"
+    return _agreement("latency", "share", expected, validation["measured_ms"], source)
 
 
 def accuracy_agreement(validation: pd.DataFrame) -> Agreement | None:

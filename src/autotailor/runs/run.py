@@ -1,6 +1,5 @@
 """A finished run as an object that answers questions: ``autotailor.open_run``."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,14 @@ from autotailor.runs.fronts.answer import FrontAnswer, read_limits
 from autotailor.runs.fronts.find import find_front
 from autotailor.runs.known_metric import Estimate
 from autotailor.runs.metrics import metric_name
-from autotailor.runs.prediction import Agreement, Prediction, accuracy_agreement, latency_agreement, measured
+from autotailor.runs.prediction import (
+    Agreement,
+    Prediction,
+    accuracy_agreement,
+    expectation_agreement,
+    latency_agreement,
+    measured,
+)
 from autotailor.runs.subnets import Which
 from autotailor.runs.tables import RunTables
 from autotailor.search import SearchConfig
@@ -93,14 +99,11 @@ class Run(RunTables):
         return self.exits
 
     def _estimate(self, name: str, subnet: SubNet) -> Estimate:
-        """The prediction of a metric; the accuracy of a SubNet that was evaluated is what was found.
-
-        The error of a latency is that of the table together with what the table has missed of whole SubNets.
-        """
+        """The prediction of a metric; the accuracy of a SubNet that was evaluated is what was found."""
         predicted = self.metrics[name].estimate(subnet)
-        if name == "latency" and (missed := self._latency_agreement()) is not None:
-            error = math.hypot(predicted.standard_error or 0.0, predicted.value * missed.root_mean_square_error)
-            return replace(predicted, standard_error=error, source=f"{predicted.source}; ± with {missed.source}")
+        if name == "latency" and self.predictions.latency is not None:
+            total = float(self.predictions.latency.predict(subnet.to_array())[0])
+            return replace(predicted, source=f"{predicted.source}; the sum was {total:.4g} ms")
         own = self.evaluated.get(subnet) if name == "accuracy" else None
         if own is None:
             return predicted
@@ -108,16 +111,12 @@ class Run(RunTables):
 
     def agreements(self) -> tuple[Agreement, ...]:
         """How well the run's predictions have agreed with measurements of whole SubNets."""
-        agreements = [accuracy_agreement(pd.read_csv(self.folder.file("accuracy_validation.csv")))]
-        if self.device is not None:
-            agreements.insert(0, self._latency_agreement())
-        return tuple(agreement for agreement in agreements if agreement is not None)
-
-    def _latency_agreement(self) -> Agreement | None:
-        """Predicted and measured latencies of whole SubNets; None where none were measured."""
+        accuracy = accuracy_agreement(pd.read_csv(self.folder.file("accuracy_validation.csv")))
         if self.device is None:
-            return None
-        return latency_agreement(pd.read_csv(self.folder.file("validation.csv")))
+            return () if accuracy is None else (accuracy,)
+        latencies = pd.read_csv(self.folder.file("validation.csv"), dtype={"subnet": str})
+        agreements = (latency_agreement(latencies), expectation_agreement(latencies), accuracy)
+        return tuple(agreement for agreement in agreements if agreement is not None)
 
     def front(
         self, x: str | None = None, y: str = "accuracy", limits: str | Iterable[str] = (), *, z: str | None = None

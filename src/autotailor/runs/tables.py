@@ -16,7 +16,7 @@ from autotailor.ir.space.variable import Modification
 from autotailor.ir.supernet import SuperNet, load_supernet
 from autotailor.measurement.sessions import Timed, of_each_subnet, read_sessions
 from autotailor.measurement.summary import Predictions, predictions
-from autotailor.profiling import LUT, DeviceConfig
+from autotailor.profiling import LUT, DeviceConfig, fusion_rules
 from autotailor.runs.exits import KnownExits
 from autotailor.runs.folder import RunFolder
 from autotailor.runs.known_metric import Estimate, KnownMetric
@@ -91,8 +91,9 @@ class RunTables:
 
     @cached_property
     def metrics(self) -> Mapping[str, KnownMetric]:
-        """The metrics that can be predicted, by name."""
-        return known_metrics(self.net, accuracy_of(self.accuracy, self.score), self.predictions, self.lut, self.device)
+        """The metrics that can be predicted, by name; latencies are what the device is expected to take."""
+        accuracy = accuracy_of(self.accuracy, self.score)
+        return known_metrics(accuracy, self.predictions, self.forecast_after_sessions)
 
     @cached_property
     def accuracy(self) -> prediction.Accuracy:
@@ -103,7 +104,7 @@ class RunTables:
     def objectives(self) -> Objectives:
         """What the run's search has maximised and minimised."""
         predicted = self.predictions
-        cost = self.metrics[self.cost.name].metric
+        cost = predicted.latency or self.metrics[self.cost.name].metric
         assert isinstance(cost, Metric)
         return Objectives(predicted.accuracy, cost, (self.net.macs(), self.net.parameters()))
 
@@ -123,9 +124,8 @@ class RunTables:
         if self.lut is None or self.device is None:
             return AS_PREDICTED
         config = SearchConfig.from_section(self.configuration["search"])
-        latency = self.metrics["latency"]
-        assert isinstance(latency.metric, Metric)
-        return read_forecast(self.folder.file("validation.csv"), config, latency.error, latency.metric)
+        errors = self.net.latency_error(self.lut.standard_errors(), fusion_rules(self.device))
+        return read_forecast(self.folder.file("validation.csv"), config, errors, self.predictions.latency)
 
     @cached_property
     def forecast_after_sessions(self) -> LatencyForecast:

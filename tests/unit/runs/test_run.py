@@ -5,17 +5,21 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import autotailor
+from autotailor.ir.space.link import IDENTITY
 from autotailor.ir.space.subnet import sample_distinct, stack
 from autotailor.ir.space.variable import Modification
 from autotailor.profiling import fusion_rules
 from autotailor.profiling.networks.validation import NOT_MEASURED
 from autotailor.runs import Run
-from autotailor.runs.prediction import latency_agreement
-from autotailor.search import further_metrics
+from autotailor.runs.metrics import known_metrics
+from autotailor.runs.prediction import expectation_agreement, latency_agreement
+from autotailor.search import LatencyForecast, further_metrics
+from autotailor.search.robust.learning import forecast
 from autotailor.statistics import kendall_tau_error
 
 
@@ -24,19 +28,28 @@ def run(finished_run: Path) -> Run:
     return autotailor.open_run(finished_run)
 
 
-def test_latency_and_its_error_come_from_the_table_of_operators(run: Run) -> None:
+def test_latency_is_what_the_sum_of_operators_lets_expect_on_the_device(run: Run) -> None:
     subnet = run.subnets.find("budget_02")
     found = run.predict(subnet).predicted["latency"]
     lut = pd.read_csv(run.folder.file("lut.csv")).set_index("operator_id")
     places = run.net.places(fusion_rules(run.device))
     counts = Counter(feature.id for place in places if (feature := place.feature(subnet)) is not None)
     assert max(counts.values()) > 1
-    assert found.value == pytest.approx(sum(k * lut.loc[id_, "latency_ms"] for id_, k in counts.items()))
-    squares = sum((k * lut.loc[id_, "standard_error"]) ** 2 for id_, k in counts.items())
-    missed = (pd.read_csv(run.folder.file("validation.csv"))["relative_error"] ** 2).mean()
-    assert found.standard_error == pytest.approx(math.sqrt(squares + found.value**2 * missed))
-    assert found.source.endswith("; ± with validation.csv")
+    total = sum(k * lut.loc[id_, "latency_ms"] for id_, k in counts.items())
+    assert found.value == pytest.approx(run.forecast.expected(total))
+    next_time = run.forecast_after_sessions.of(subnet, total)
+    assert found.standard_error == pytest.approx(next_time.median_ms * next_time.scale)
+    assert found.source.endswith(f"; the sum was {total:.4g} ms")
     assert (found.unit, found.source.partition(":")[0]) == ("ms", "lut.csv")
+
+
+def test_where_subnets_take_longer_than_their_sums_all_are_expected_to(run: Run) -> None:
+    sums = run.predictions.latency
+    off = LatencyForecast(offset=math.log(1.1), spread=0.02)
+    expected = known_metrics(run.metrics["accuracy"], run.predictions, off)["latency"].estimate(run.net.smallest())
+    assert expected.value == pytest.approx(1.1 * float(sums.predict(run.net.smallest().to_array())[0]))
+    assert expected.standard_error == pytest.approx(0.02 * expected.value)
+    assert run.objectives.cost.link == IDENTITY, "searches work on sums"
 
 
 def test_accuracy_and_its_error_come_from_the_drops(run: Run) -> None:
@@ -96,11 +109,16 @@ def test_limits_of_a_budget_are_those_that_the_rule_search_predicts(run: Run) ->
 
 
 def test_agreements_are_those_of_the_tables(run: Run) -> None:
-    latency, accuracy = run.agreements()
+    latency, expected, accuracy = run.agreements()
     table = pd.read_csv(run.folder.file("validation.csv"))
     assert latency.mean_error == pytest.approx(table["relative_error"].mean())
     assert latency.root_mean_square_error == pytest.approx(math.sqrt((table["relative_error"] ** 2).mean()))
-    assert (latency.subnets, latency.unit) == (4, "share")
+    assert (latency.subnets, latency.unit) == (expected.subnets, expected.unit) == (4, "share")
+    errors = []
+    for row in table.index:
+        others, own = table.drop(index=row), table.loc[row]
+        errors.append(forecast(others, 0.95).expected(own["predicted_ms"]) / own["measured_ms"] - 1)
+    assert expected.root_mean_square_error == pytest.approx(math.sqrt(np.mean(np.square(errors))))
     assert (accuracy.mean_error, accuracy.unit) == (pytest.approx(-1.0), "points")
     assert (accuracy.kendall_tau, accuracy.kendall_tau_error) == (1.0, 0.0)
     assert latency.kendall_tau_error == pytest.approx(kendall_tau_error(table["predicted_ms"], table["measured_ms"]))
@@ -108,3 +126,4 @@ def test_agreements_are_those_of_the_tables(run: Run) -> None:
 
 def test_tables_without_rows_have_no_agreement() -> None:
     assert latency_agreement(NOT_MEASURED) is None
+    assert expectation_agreement(NOT_MEASURED) is None

@@ -4,6 +4,7 @@ A link that rises strictly leaves the order of SubNets as it is. Therefore a sea
 fronts and bounds hold for the values as well.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -22,11 +23,13 @@ class Link:
         name: of the link; equal names are equal links.
         value: from the sum of terms ``[n]`` to values of the metric ``[n]``, in the metric's unit.
         linear: the inverse.
+        ends: values between which the inverse is finite; what is outside, no SubNet has.
     """
 
     name: str
     value: Callable[[FloatArray], FloatArray]
     linear: Callable[[FloatArray], FloatArray]
+    ends: tuple[float, float] = (-math.inf, math.inf)
 
 
 def _same(values: FloatArray) -> FloatArray:
@@ -42,8 +45,17 @@ def _log_odds(percent: FloatArray) -> FloatArray:
     return np.asarray(np.log(share) - np.log1p(-share), dtype=np.float64)
 
 
+FAR = 30.0
+"""Log-odds that no network has, on either side."""
+
+
+def _ends(value: Callable[[FloatArray], FloatArray]) -> tuple[float, float]:
+    low, high = value(np.array([-FAR, FAR]))
+    return float(low), float(high)
+
+
 IDENTITY = Link("identity", _same, _same)
-LOGIT = Link("logit", _percent, _log_odds)
+LOGIT = Link("logit", _percent, _log_odds, _ends(_percent))
 """The sum of terms is the logarithm of the odds, and the value is a share in percent."""
 
 
@@ -69,7 +81,19 @@ def logit_above(floor: float) -> Link:
     def linear(percent: FloatArray) -> FloatArray:
         return _log_odds((np.asarray(percent, dtype=np.float64) - floor) / rest)
 
-    return Link(f"{ABOVE}{floor!r}", value, linear)
+    return Link(f"{ABOVE}{floor!r}", value, linear, _ends(value))
+
+
+def power_law(factor: float, power: float) -> Link:
+    """The link of values that are ``factor`` times the sum to the power of ``power``, both above 0; 0 below 0."""
+
+    def value(linear: FloatArray) -> FloatArray:
+        return np.asarray(factor * np.maximum(linear, 0.0) ** power, dtype=np.float64)
+
+    def linear(values: FloatArray) -> FloatArray:
+        return np.asarray((np.asarray(values) / factor) ** (1.0 / power), dtype=np.float64)
+
+    return Link(f"power law {factor!r} {power!r}", value, linear, (0.0, math.inf))
 
 
 def link_of(name: str) -> Link:

@@ -21,8 +21,6 @@ from autotailor.search.constrained.sweep import sweep
 
 TRIED = 8
 """Limits that a sweep of two metrics tries for each SubNet that it may show."""
-FAR = 30.0
-"""No sum of terms behind a link is that far from 0."""
 POINTS, LEVELS = 64, 24
 """Limits of the first metric at each level of the second, and levels, for three metrics."""
 
@@ -90,7 +88,9 @@ def constrain(
     if swept is None:
         nearest = solver.best(bounds).row
         return Exact(np.zeros((0, len(nearest)), dtype=np.int64), nearest, False, method, None)
-    gap = Gap(objective, swept.gap, swept.gap_between, axes[1] if len(axes) == 2 else None, swept.levels)
+    second = axes[1] if len(axes) == 2 else None
+    levels = () if second is None else tuple(_values(metrics[second], swept.levels))
+    gap = Gap(objective, swept.gap, swept.gap_between, second, levels)
     return Exact(swept.rows, None, bool(swept.proven.all()), method, gap)
 
 
@@ -114,10 +114,16 @@ def _cost(metric: KnownMetric, factor: float) -> Metric | PeakMemory:
     return metric.metric if isinstance(metric.metric, PeakMemory) else _signed(metric, factor)
 
 
+def _values(metric: KnownMetric, costs: Sequence[float]) -> list[float]:
+    """The metric's values where ``_cost`` is as much, times the metric's sign."""
+    sums = metric.sign * np.array(costs)
+    values: list[float] = (metric.metric.link.value(sums) if isinstance(metric.metric, Metric) else sums).tolist()
+    return [metric.sign * value for value in values]
+
+
 def _bound(limit: Limit, metric: KnownMetric) -> float:
     """The limit of ``_cost``; a limit outside the values of a link is one that every or no SubNet keeps."""
     value = np.array([limit.value])
-    if isinstance(metric.metric, Metric) and metric.metric.link != IDENTITY:
-        low, high = metric.metric.link.value(np.array([-FAR, FAR]))
-        value = metric.metric.link.linear(np.clip(value, low, high))
+    if isinstance(metric.metric, Metric):
+        value = metric.metric.link.linear(np.clip(value, *metric.metric.link.ends))
     return float(-value[0] if limit.is_lower else value[0])

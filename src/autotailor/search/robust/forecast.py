@@ -48,6 +48,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from autotailor.ir.space.link import Link, power_law
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import SubNet
 from autotailor.search.robust.distribution import Distribution, Variance, t_quantile, total
@@ -223,6 +224,10 @@ class LatencyForecast:
         own = latencies if self.whole is None else self.whole.restated(session)
         shares = None if self.shares is None else self.shares.after_session(session)
         return replace(self, sessions=self.sessions.joined(own), shares=shares)
+
+    def link(self) -> Link:
+        """From predicted latencies to medians of measured ones, both in ms, as ``expected`` says."""
+        return power_law(math.exp(self.offset - self.slope * self.centre), 1.0 + self.slope)
 
     def is_met(self, outlook: Distribution, budget_ms: float) -> bool:
         """Whether a latency is within a budget with the confidence."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotailor.ir.space.link import IDENTITY, LOGIT, Link, link_of, logit_above, points_of_log_odds
+from autotailor.ir.space.link import IDENTITY, LOGIT, Link, link_of, logit_above, points_of_log_odds, power_law
 
 
 @pytest.mark.parametrize("link", [IDENTITY, LOGIT, logit_above(10.0)], ids=lambda link: link.name)
@@ -12,6 +12,13 @@ def test_a_link_rises_strictly_and_its_inverse_takes_it_back(link: Link) -> None
     values = link.value(linear)
     assert (np.diff(values) > 0).all()
     np.testing.assert_allclose(link.linear(values), linear, atol=1e-9)
+
+
+def test_a_power_law_rises_strictly_above_0_and_its_inverse_takes_it_back() -> None:
+    link, sums = power_law(1.2, 1.1), np.linspace(0.0, 300.0, 101)
+    assert (np.diff(link.value(sums)) > 0).all()
+    np.testing.assert_allclose(link.linear(link.value(sums)), sums, atol=1e-9)
+    np.testing.assert_allclose(link.value(np.array([-1.0, 0.0, 1.0, 2.0])), [0.0, 0.0, 1.2, 1.2 * 2**1.1])
 
 
 def test_the_logit_link_gives_percent_and_stays_within_0_and_100() -> None:
