@@ -134,6 +134,8 @@ def _run_exits(options: argparse.Namespace) -> None:
         import autotailor
 
         check_alone(options.limit, "--limit chooses among SubNets: leave it out, or ask with --budget")
+        remote = [f"--{name}" for name in ("address", "serial", "key") if getattr(options, name)]
+        check_alone(remote, f"--expected measures nothing: leave {' and '.join(remote)} out, or ask with --budget")
         found = autotailor.open_run(options.folder).export_exits(options.output, *read_exits(options))
     if options.json:
         answer.print_json({"folder": str(options.output), "exits": found.to_dict()})

@@ -43,6 +43,7 @@ def test_json_is_the_answer_that_lies_in_the_folder(
         (["--subnet", "budget_99"], "has no SubNet and there is no file of this name; known are smallest, largest"),
         (["--expected", "60%"], "the run has no exits"),
         (["--expected", "60%", "--limit", "energy=3"], "--limit chooses among SubNets: leave it out"),
+        (["--expected", "60%", "--address", "1.2.3.4"], "--expected measures nothing: leave --address out"),
         (["--budget", "60%", "--worst", "3"], "--worst stands beside --expected: leave it out, or ask for both"),
         (["--subnet", "largest", "--limit", "parameters=1M"], "--limit chooses among SubNets: leave it out"),
     ],
