@@ -99,7 +99,13 @@ class Walk:
     def overrides(self) -> tuple[str, ...]:
         """Arguments of ``run``."""
         budgets = ",".join(f'"{share}"' for share in BUDGETS.values())
-        return (f"recipe={self.recipe}", f"seed={self.seed}", f"export.budgets=[{budgets}]", *BRIEF, *self.case.overrides)
+        return (
+            f"recipe={self.recipe}",
+            f"seed={self.seed}",
+            f"export.budgets=[{budgets}]",
+            *BRIEF,
+            *self.case.overrides,
+        )
 
     def given(self) -> int:
         """Writes the data and trains the network, as its owner did; returns how many images it has seen."""
