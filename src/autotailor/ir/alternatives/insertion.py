@@ -57,6 +57,14 @@ def original_of(tensor: str) -> str:
     return f"{tensor}:{ORIGINAL}"
 
 
+def given_by(junction: Node) -> str:
+    """The tensor of the given network that a junction behind one of its maps stands for.
+
+    The junction writes the tensor under another name where copies of a block end at the tensor as well.
+    """
+    return junction.inputs[0].removesuffix(f":{ORIGINAL}")
+
+
 def _branches(graph: Graph, node: Node, by_kind: Asked) -> dict[str, Branch]:
     maps = of_maps()
     fitting = {kind: choices for kind, choices in by_kind.items() if kind in maps and maps[kind].fits(graph, node)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 
 from autotailor.ir.alternatives.alternative import of_maps
+from autotailor.ir.alternatives.insertion import given_by
 from autotailor.ir.blocks.block import Block, Handle, View
 from autotailor.ir.blocks.recognition import loose_nodes
 from autotailor.ir.blocks.stage import Stage
@@ -279,7 +280,7 @@ def _add_operator(
     name = draft.add(block.name, OPERATOR, (ORIGINAL, *choices), ORIGINAL, len(choices))
     view, original, variable = View(elastic.graph, elastic.propagation), elastic.original, draft.variables[-1]
     for joint in (joint for joint in _joints(block) if not joint.get(OWNER)):
-        node = original.producers[joint.outputs[0]]
+        node = original.producers[given_by(joint)]
         for kind, own in ((kind, own) for kind, own in by_kind.items() if kind in of_maps()):
             for inner, listed in of_maps()[kind].sizes(original, node, own).items():
                 written = (atom for each in block.nodes if each.name == inner for atom in view.written(each))

@@ -5,15 +5,18 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from tests import networks
+from tests import boxed, networks
+from torch import nn
 
 import autotailor
 from autotailor.ir.alternatives import rebuilding
 from autotailor.ir.alternatives.copies import copy_junctions
+from autotailor.ir.alternatives.insertion import given_by
 from autotailor.ir.alternatives.kinds import fire
 from autotailor.ir.alternatives.rebuilding import Interior, copied_again, of_blocks, rebuildable
+from autotailor.ir.execution.modules.moments import MomentCollector
 from autotailor.ir.graph import MIXING, reading_axis
-from autotailor.ir.junctions import branch
+from autotailor.ir.junctions import OWNER, branch, junctions
 from autotailor.ir.space.variable import Modification
 from autotailor.ir.supernet import SuperNet
 
@@ -139,3 +142,22 @@ def test_copies_take_on_what_their_blocks_have_become() -> None:
 
 def _weights(net: SuperNet, joint: object) -> set[str]:
     return {name for node in branch(net.graph, joint, 1) for name in node.inputs if name in net.graph.weights}  # type: ignore[arg-type]
+
+
+def test_a_block_that_ends_at_a_map_with_alternatives_has_alternatives_of_both() -> None:
+    network = boxed.Network()
+    for name, count in {"heat": 6, "size": 2}.items():
+        network.heads[name] = nn.Sequential(*networks.conv_bn(48, 64, 3), nn.ReLU(), nn.Conv2d(64, count, 1))
+    net = autotailor.compile(network.eval(), {"alternatives": {"low_rank": [0.5], "shrunk": [0.5]}}, resolution=32)
+    joints = {joint.name: joint for joint in junctions(net.graph) if joint.outputs[0].startswith("heat")}
+    assert [given_by(joint) for joint in joints.values() if not joint.get(OWNER)] == ["heat"], "its last map"
+    owners = {block.name: block.output for block in net.blocks}
+    operator = next(v for v in net.space if v.name.endswith(".operator") and "heat" in owners[v.owner])
+    module, images = net.module().eval(), torch.randn(2, 3, 32, 32)
+    collector = MomentCollector(net.elastic).eval()
+    with torch.no_grad():
+        collector(images)
+        assert any(name.endswith("heat.3/Conv:low_rank.reads.weight") for name in collector.alternatives())
+        for choice in operator.choices:
+            subnet = net.largest().transform(Modification(operator.name, choice))
+            torch.testing.assert_close(net.build(subnet)(images), module.activate(subnet)(images))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autotailor.ir.alternatives.alternative import Alternative, Array, Responses, of_maps
+from autotailor.ir.alternatives.insertion import given_by
 from autotailor.ir.elastic_graph import ElasticGraph
 from autotailor.ir.graph import Node, Weights
 from autotailor.ir.junctions import JUNCTION, OWNER, SOURCES, branch, junctions
@@ -100,7 +101,7 @@ def _fits(elastic: ElasticGraph) -> list[_Fit]:
     graph, fits = elastic.graph, []
     for junction in (junction for junction in junctions(graph) if not junction.get(OWNER)):
         kinds: Sequence[str] = junction.get(SOURCES)
-        node = elastic.original.producers[junction.outputs[0]]
+        node = elastic.original.producers[given_by(junction)]
         for position, kind in enumerate(kinds[1:], 1):
             fits.append(_Fit(of_maps()[kind], junction.inputs[0], node, branch(graph, junction, position)))
     return fits
