@@ -16,8 +16,10 @@ from autotailor.search import LatencyForecast
 from autotailor.search.metrics import METRICS
 from autotailor.task.scores import Score
 
-LATENCY = "lut.csv: sum over the SubNet's operators, and what validation.csv says that such sums are off by; \
-the standard error is that of a further measurement"
+LATENCY = (
+    "lut.csv: sum over the SubNet's operators, and what validation.csv says that such sums are off by; the standard "
+    "error is that of a further measurement"
+)
 HOW: Mapping[type, str] = {
     DropError: "{score} of the largest SubNet on the validation set minus the drops of the SubNet's modifications "
     "(sensitivity.csv), with inherited weights; standard errors as if independent",
@@ -46,7 +48,7 @@ def accuracy_of(accuracy: Accuracy, score: Score) -> KnownMetric:
 
 
 @dataclass(frozen=True, eq=False)
-class LatencyError:
+class ForecastError:
     """Standard errors of expected latencies, as errors of a further measurement of the SubNet.
 
     Attributes:
@@ -83,7 +85,7 @@ def known_metrics(accuracy: KnownMetric, predictions: Predictions, forecast: Lat
     metrics = [accuracy]
     if predictions.latency is not None:
         expected = replace(predictions.latency, link=forecast.link())
-        metrics.append(KnownMetric("latency", "ms", expected, LatencyError(predictions.latency, forecast), LATENCY))
+        metrics.append(KnownMetric("latency", "ms", expected, ForecastError(predictions.latency, forecast), LATENCY))
     for name, metric in predictions.metrics.items():
         unit = "millions" if METRICS[name].unit == "M" else METRICS[name].unit
         metrics.append(KnownMetric(name, unit, metric, None, METRICS[name].source))

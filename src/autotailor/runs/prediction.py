@@ -104,7 +104,7 @@ def expectation_agreement(validation: pd.DataFrame) -> Agreement | None:
     others = (validation.drop(index=row) for row in validation.index)
     sums = validation["predicted_ms"].tolist()
     expected = [forecast(other, 0.5).expected(value) for other, value in zip(others, sums, strict=True)]
-    source = "validation.csv: each SubNet as the others let expect"
+    source = "validation.csv: each SubNet as expected from the others"
     return _agreement("latency", "share", expected, validation["measured_ms"], source)
 
 

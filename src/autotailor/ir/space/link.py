@@ -96,6 +96,16 @@ def power_law(factor: float, power: float) -> Link:
     return Link(f"power law {factor!r} {power!r}", value, linear, (0.0, math.inf))
 
 
+def turned(link: Link) -> Link:
+    """The link from minus the sum to minus the value, which rises where the link rises."""
+    if link == IDENTITY:
+        return IDENTITY
+    low, high = link.ends
+    return Link(
+        f"minus {link.name}", lambda sums: -link.value(-sums), lambda values: -link.linear(-values), (-high, -low)
+    )
+
+
 def link_of(name: str) -> Link:
     """The link of a name.
 

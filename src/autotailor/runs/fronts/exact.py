@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from autotailor.ir.metrics.memory import PeakMemory
-from autotailor.ir.space.link import IDENTITY
+from autotailor.ir.space.link import IDENTITY, Link, turned
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray
 from autotailor.runs.fronts.answer import Gap, Limit
@@ -89,7 +89,7 @@ def constrain(
         nearest = solver.best(bounds).row
         return Exact(np.zeros((0, len(nearest)), dtype=np.int64), nearest, False, method, None)
     second = axes[1] if len(axes) == 2 else None
-    levels = () if second is None else tuple(_values(metrics[second], swept.levels))
+    levels = () if second is None else tuple(_link(metrics[second]).value(np.array(swept.levels)).tolist())
     gap = Gap(objective, swept.gap, swept.gap_between, second, levels)
     return Exact(swept.rows, None, bool(swept.proven.all()), method, gap)
 
@@ -101,11 +101,11 @@ def _objective(metrics: Mapping[str, KnownMetric], names: Sequence[str]) -> str:
 
 
 def _signed(metric: KnownMetric, factor: float, *, with_link: bool = False) -> Metric:
-    """A sum of terms times 1 or -1, with its link only where it is not turned around."""
+    """A sum of terms times 1 or -1, and its values where it keeps its link."""
     plain = metric.metric
     assert isinstance(plain, Metric)
     terms = tuple(replace(term, table=factor * term.table) for term in plain.terms)
-    link = plain.link if with_link and factor > 0 else IDENTITY
+    link = IDENTITY if not with_link else plain.link if factor > 0 else turned(plain.link)
     return Metric(plain.name, plain.unit, plain.space, terms, factor * plain.constant, link)
 
 
@@ -114,16 +114,13 @@ def _cost(metric: KnownMetric, factor: float) -> Metric | PeakMemory:
     return metric.metric if isinstance(metric.metric, PeakMemory) else _signed(metric, factor)
 
 
-def _values(metric: KnownMetric, costs: Sequence[float]) -> list[float]:
-    """The metric's values where ``_cost`` is as much, times the metric's sign."""
-    sums = metric.sign * np.array(costs)
-    values: list[float] = (metric.metric.link.value(sums) if isinstance(metric.metric, Metric) else sums).tolist()
-    return [metric.sign * value for value in values]
+def _link(metric: KnownMetric) -> Link:
+    """The link of a sum of terms; peak memory has none."""
+    return metric.metric.link if isinstance(metric.metric, Metric) else IDENTITY
 
 
 def _bound(limit: Limit, metric: KnownMetric) -> float:
     """The limit of ``_cost``; a limit outside the values of a link is one that every or no SubNet keeps."""
-    value = np.array([limit.value])
-    if isinstance(metric.metric, Metric):
-        value = metric.metric.link.linear(np.clip(value, *metric.metric.link.ends))
+    link = _link(metric)
+    value = link.linear(np.clip(np.array([limit.value]), *link.ends))
     return float(-value[0] if limit.is_lower else value[0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from autotailor.ir.space.link import IDENTITY, LOGIT, Link, link_of, logit_above, points_of_log_odds, power_law
+from autotailor.ir.space.link import IDENTITY, LOGIT, Link, link_of, logit_above, points_of_log_odds, power_law, turned
 
 
 @pytest.mark.parametrize("link", [IDENTITY, LOGIT, logit_above(10.0)], ids=lambda link: link.name)
@@ -19,6 +19,14 @@ def test_a_power_law_rises_strictly_above_0_and_its_inverse_takes_it_back() -> N
     assert (np.diff(link.value(sums)) > 0).all()
     np.testing.assert_allclose(link.linear(link.value(sums)), sums, atol=1e-9)
     np.testing.assert_allclose(link.value(np.array([-1.0, 0.0, 1.0, 2.0])), [0.0, 0.0, 1.2, 1.2 * 2**1.1])
+
+
+@pytest.mark.parametrize("link", [IDENTITY, logit_above(10.0), power_law(1.2, 1.1)], ids=lambda link: link.name)
+def test_a_turned_link_takes_minus_the_sum_to_minus_the_value(link: Link) -> None:
+    sums, other = np.linspace(0.1, 12.0, 101), turned(link)
+    np.testing.assert_allclose(other.value(-sums), -link.value(sums))
+    np.testing.assert_allclose(other.linear(other.value(-sums)), -sums, atol=1e-9)
+    assert other.ends == tuple(-end for end in reversed(link.ends))
 
 
 def test_the_logit_link_gives_percent_and_stays_within_0_and_100() -> None:

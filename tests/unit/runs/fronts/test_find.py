@@ -133,3 +133,14 @@ def test_limits_bound_from_above_or_below() -> None:
     assert read_limit("accuracy>=90") == Limit("accuracy", 90.0, is_lower=True)
     assert read_limit("accuracy>=90").excess(np.array([80.0, 99.0])).tolist() == pytest.approx([1 / 9, 0.0])
     assert read_limit("peak_memory<=2").excess(np.array([1.0, 3.0])).tolist() == [0.0, 0.5]
+
+
+def test_the_gap_of_a_front_of_latencies_is_one_of_expected_latencies(run: Run, everything: IntArray) -> None:
+    names, limits = ("macs", "latency"), (read_limit("accuracy>=75"),)
+    found = find_front(run.metrics, names, limits, SearchConfig(points=3))
+    rows = everything[limits[0].excess(run.metrics["accuracy"].metric.predict(everything)) == 0]
+    latency, macs = values(run, "latency", rows), values(run, "macs", rows)
+    assert found.gap is not None
+    for point in found.points:
+        best = latency[macs <= point["macs"].value + 1e-9].min()
+        assert point["latency"].value <= best + found.gap.largest + 1e-9
