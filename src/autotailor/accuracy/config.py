@@ -9,6 +9,8 @@ from autotailor.compute.accelerator import Accelerator
 from autotailor.sections import Section
 from autotailor.values import Bound, Natural, Positive, UnfitError
 
+ACCURACY, DIVERGENCE = "accuracy", "divergence"
+"""What says how good a SubNet is: right answers, or how far all answers are from those of another network."""
 MEMORY_MB = 1024
 """Default of the memory for activations that SubNets share in evaluation, MiB."""
 

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from autotailor.artifacts import atomic
-from autotailor.prediction.evaluations.outcome import Outcome
+from autotailor.prediction.evaluations.outcome import DIVERGENCES, LOSSES, Outcome
 
 logger = logging.getLogger(__name__)
 SCHEMA = 2
@@ -46,7 +46,9 @@ class Journal:
         for line in lines[1:]:
             try:
                 entry = json.loads(line)
-                outcome = Outcome.unpacked(entry["right"], entry["losses"], entry["images"])
+                is_divergence = DIVERGENCES in entry
+                losses = entry[DIVERGENCES if is_divergence else LOSSES]
+                outcome = Outcome.unpacked(entry["right"], losses, entry["images"], is_divergence)
                 self._outcomes[str(entry["subnet"])] = outcome
             except (ValueError, KeyError, TypeError):
                 break
@@ -60,7 +62,8 @@ class Journal:
     def add(self, subnet: str, outcome: Outcome) -> None:
         """Appends one SubNet's values and losses, and waits until the line is on the disk."""
         values, losses = outcome.packed()
-        line = json.dumps({"subnet": subnet, "images": len(outcome.values), "right": values, "losses": losses})
+        kind = DIVERGENCES if outcome.is_divergence else LOSSES
+        line = json.dumps({"subnet": subnet, "images": len(outcome.values), "right": values, kind: losses})
         with self.path.open("a", encoding="utf-8") as stream:
             stream.write(f"{line}\n")
             stream.flush()

@@ -87,9 +87,11 @@ def _error(error: DropError | ModelError) -> dict[str, Any]:
         "level": seen.level,
         "subnets": seen.indices.tolist(),
         "slope": seen.slope,
+        "adds_up": seen.adds_up,
         "parts": [
             {
                 "variances": dict(prior.variances),
+                "uneven": prior.uneven,
                 "target": part.target.tolist(),
                 "independent": part.independent.tolist(),
                 "correlated": part.correlated.tolist(),
@@ -111,8 +113,10 @@ def _read_error(entry: Mapping[str, Any], cost: Metric) -> DropError | ModelErro
     parts = tuple(_read_part(each, rows, len(cost.space)) for each in kept)
     if len(parts) != (1 if slope is None else 2):
         raise ValueError(f"{len(parts)} parts of the log-odds with the slope {slope}")
-    levels = (*(float(entry[key]) for key in ("shared", "level", "baseline")), float(entry.get("floor", 0.0)))
-    seen = Observations(cost.space, rows.astype(np.int64), parts, None if slope is None else float(slope), *levels)
+    shared, level, baseline = (float(entry[key]) for key in ("shared", "level", "baseline"))
+    levels = (shared, level, baseline, float(entry.get("floor", 0.0)))
+    weight = None if slope is None else float(slope)
+    seen = Observations(cost.space, rows.astype(np.int64), parts, weight, *levels, bool(entry.get("adds_up", False)))
     offered = zip(kept, functions(seen, cost), strict=True)
     return ModelError(AccuracyModel(seen, tuple(_read_prior(each, groups) for each, groups in offered)))
 
@@ -134,7 +138,7 @@ def _read_prior(entry: Mapping[str, Any], groups: tuple[Group, ...]) -> Prior:
     variances = {str(name): float(value) for name, value in entry["variances"].items()}
     if unknown := sorted({group.name for group in groups} - set(variances)):
         raise ValueError(f"the variance of {unknown[0]} is missing")
-    return Prior(groups, variances)
+    return Prior(groups, variances, float(entry.get("uneven", 0.0)))
 
 
 def _sum(metric: Metric) -> dict[str, Any]:

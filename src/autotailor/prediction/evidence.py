@@ -22,6 +22,7 @@ TYPICAL = {
     "offset": 0.1,
     "drops": 0.1,
     "drops_by_resolution": 0.02,
+    "drops_by_variable": 0.1,
     "sizes": 0.05,
     "sizes_by_resolution": 0.005,
     "choices": 0.03,

@@ -5,6 +5,7 @@ Every function is a sum of terms, so that the weighted sum is a sum of terms aga
 * ``offset``: 1 for every SubNet. The largest SubNet alone lies off what training has seen.
 * ``drops``: the sum of single drops (paper, eq. 3); its weight is 1 before any evaluation, unless another is named.
 * ``drops_by_resolution``: the same sum, with another weight at each resolution.
+* ``drops_by_variable``: the drops of each variable alone, with a weight of its own beside that of the sum.
 * ``sizes``: for each kind of variable, how far its variables are from the unmodified choice altogether.
 * ``sizes_by_resolution``: the same, with another weight at each resolution.
 * ``choices``: the choices of each variable.
@@ -12,6 +13,10 @@ Every function is a sum of terms, so that the weighted sum is a sum of terms aga
 
 A term over two variables is admitted only where a term of the cost (MACs or latency) already couples these variables
 and those of their gates. An elimination over both metrics then has no larger table than one over the cost alone.
+
+Divergences from the largest SubNet's outputs add up so well that whole SubNets correct the weights of single drops only
+(``proportional``). Functions that are as large for modifications that hardly change the outputs as for those that ruin
+them would let SubNets far from the front decide between such as are on it.
 """
 
 import itertools
@@ -28,7 +33,7 @@ from autotailor.ir.space.metric import FloatArray, Metric, Term
 from autotailor.ir.space.subnet import IntArray
 from autotailor.ir.space.variable import Space, Variable
 
-DROPS, DROPS_BY_RESOLUTION = "drops", "drops_by_resolution"
+DROPS, DROPS_BY_RESOLUTION, DROPS_BY_VARIABLE = "drops", "drops_by_resolution", "drops_by_variable"
 MOST_GATED = 512  # joint choices of the variables in the gates of a pair
 DAMPING = 0.5  # of a contrast against the one with one change of direction less
 
@@ -58,6 +63,12 @@ class Group:
         return values
 
 
+def proportional(space: Space, drops: Mapping[str, FloatArray]) -> tuple[Group, ...]:
+    """The groups that are made of single drops; arguments as of ``groups``."""
+    single = _single(space, drops)
+    return Group(DROPS, (tuple(single),), 1.0), Group(DROPS_BY_VARIABLE, tuple((term,) for term in single))
+
+
 def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: float = 1.0) -> tuple[Group, ...]:
     """The groups of a space that have functions.
 
@@ -71,7 +82,7 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
     scopes = {frozenset(term.scope) for term in cost.terms}
     pairs = [pair for pair in itertools.combinations(free, 2) if _admitted(pair, scopes)]
     kinds = dict.fromkeys(v.kind for v in free)
-    single = [Term((v.name,), np.asarray(drops[v.name], dtype=np.float64), v.gate) for v in free]
+    single = _single(space, drops)
     sizes = [tuple(Term((v.name,), _distance(v), v.gate) for v in free if v.kind == kind) for kind in kinds]
     choices = [(Term((v.name,), column, v.gate),) for v in free for column in _contrasts_of(v)]
     joint = {pair: _joint(*pair) for pair in pairs}
@@ -86,6 +97,12 @@ def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: fl
         Group("pairs", tuple(f for p, fs in joint.items() if not _has_resolution(p) for f in fs)),
     ]
     return tuple(group for group in candidates if group.functions)
+
+
+def _single(space: Space, drops: Mapping[str, FloatArray]) -> list[Term]:
+    """The drops of each variable that has a choice."""
+    free = [variable for variable in space if len(variable.choices) > 1]
+    return [Term((v.name,), np.asarray(drops[v.name], dtype=np.float64), v.gate) for v in free]
 
 
 @lru_cache

@@ -30,7 +30,7 @@ from autotailor.ir.space.subnet import IntArray, SubNet, largest, smallest
 from autotailor.ir.space.variable import Modification, Space
 from autotailor.prediction.evaluations.observations import Part
 from autotailor.prediction.evidence import MISFIT
-from autotailor.prediction.functions import DROPS, DROPS_BY_RESOLUTION, Group, contrasts
+from autotailor.prediction.functions import DROPS, DROPS_BY_RESOLUTION, DROPS_BY_VARIABLE, Group, contrasts
 
 VARIANCE = 0.1
 """Variance of the misfit that favoured SubNets have beside that of all SubNets, in squared log-odds."""
@@ -54,10 +54,12 @@ class Prior:
     Attributes:
         groups: of functions.
         variances: of each group's weights, and of the misfit, in squared log-odds.
+        uneven: standard deviation of a further misfit, as a share of the prior mean.
     """
 
     groups: tuple[Group, ...]
     variances: Mapping[str, float]
+    uneven: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +173,8 @@ class LinearModel:
         return np.asarray(np.linalg.solve(self._total, cross.T).T)
 
     def _features(self, subnets: IntArray) -> FloatArray:
-        return np.concatenate([group.columns(self.space, subnets) for group in self.prior.groups], axis=1)
+        columns = (group.columns(self.space, subnets) for group in self.prior.groups)
+        return np.concatenate([np.zeros((len(subnets), 0)), *columns], axis=1)
 
     def _cross(self, subnets: IntArray) -> FloatArray:
         """Prior covariance of SubNets ``[n, variables]`` with the evaluated ones, misfits included: ``[n, m]``."""
@@ -181,7 +184,8 @@ class LinearModel:
 
     def _misfit(self, subnets: IntArray) -> FloatArray:
         """Variance of the misfit of each SubNet ``[n]``."""
-        return self.prior.variances[MISFIT] + extra_misfit(self.space, subnets)
+        uneven = self.prior.uneven * (self._features(subnets) @ self._mean)
+        return np.asarray(self.prior.variances[MISFIT] + extra_misfit(self.space, subnets) + np.square(uneven))
 
     @cached_property
     def _columns(self) -> FloatArray:
@@ -189,11 +193,13 @@ class LinearModel:
 
     @cached_property
     def _mean(self) -> FloatArray:
-        return np.concatenate([np.full(len(group.functions), group.mean) for group in self.prior.groups])
+        means = (np.full(len(group.functions), group.mean) for group in self.prior.groups)
+        return np.concatenate([np.zeros(0), *means])
 
     @cached_property
     def _scale(self) -> FloatArray:
-        return np.concatenate([np.full(len(g.functions), self.prior.variances[g.name]) for g in self.prior.groups])
+        scales = (np.full(len(group.functions), self.prior.variances[group.name]) for group in self.prior.groups)
+        return np.concatenate([np.zeros(0), *scales])
 
     @cached_property
     def _total(self) -> FloatArray:
@@ -239,7 +245,7 @@ def by_targets(group: Group, space: Space, subnets: IntArray, evaluated: IntArra
     Returns:
         ``[functions, n, m]``; no functions for a group that is not made of single drops.
     """
-    if group.name not in (DROPS, DROPS_BY_RESOLUTION):
+    if group.name not in (DROPS, DROPS_BY_RESOLUTION, DROPS_BY_VARIABLE):
         return np.zeros((0, len(subnets), len(evaluated)))
     differs = evaluated != largest(space).to_array()
     single = np.flatnonzero(differs.sum(axis=1) == 1)
@@ -255,7 +261,7 @@ def by_targets(group: Group, space: Space, subnets: IntArray, evaluated: IntArra
 
 def _factor(group: Group, number: int, space: Space, subnets: IntArray) -> FloatArray:
     """What a function multiplies the drops of each SubNet by ``[n]``."""
-    if group.name == DROPS:
+    if group.name != DROPS_BY_RESOLUTION:
         return np.ones(len(subnets))
     contrast = contrasts(len(space[RESOLUTION].choices))[number]
     return np.asarray(contrast[subnets[:, space.positions[RESOLUTION]]])

@@ -34,9 +34,12 @@ from autotailor.prediction.evaluations.observations import Observations, Part
 from autotailor.prediction.evaluations.outcome import BoolArray
 from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.prediction.evidence import maximise
-from autotailor.prediction.functions import Group, groups
+from autotailor.prediction.functions import Group, groups, proportional
 from autotailor.prediction.linear import LinearModel, Prior, added, extra_misfit
 
+UNEVEN = 0.3
+"""Standard deviation of how far the divergence of a whole SubNet is from that which its modifications add up to, as a
+share of the latter (docs/design/accuracy.md)."""
 UNLIKE = 0.15
 """Standard deviation of how far log-odds are from a sum of terms, as a share of them, where evaluated SubNets guess:
 with it, 80 % intervals cover about as many SubNets of made-up worlds as they should (docs/design/accuracy.md)."""
@@ -223,7 +226,13 @@ def learn(seen: Observations, cost: Metric) -> AccuracyModel:
 
 
 def functions(seen: Observations, cost: Metric) -> list[tuple[Group, ...]]:
-    """The functions of each part, in groups; arguments and errors as of ``fit``."""
+    """The functions of each part, in groups; arguments and errors as of ``fit``.
+
+    Of log-odds beside what divergences say of them, nothing is learnt but how much they scatter: with a few hundred
+    images they are mostly noise, and a search would choose those SubNets for which the noise is kind.
+    """
+    if seen.adds_up:
+        return [proportional(seen.space, seen.drops(seen.parts[0].target)), ()]
     means = [1.0, *[0.0] * (len(seen.parts) - 1)]
     return [
         groups(seen.space, seen.drops(part.target), cost, mean) for part, mean in zip(seen.parts, means, strict=True)
@@ -234,7 +243,8 @@ def _prior(seen: Observations, part: Part, offered: tuple[Group, ...]) -> Prior:
     """The prior of one part, with the variances that maximise the evidence of whole SubNets."""
     whole = seen.is_whole
     columns = {group.name: group.columns(seen.space, seen.indices[whole]) for group in offered}
-    expected = sum(group.mean * columns[group.name].sum(axis=1) for group in offered)
+    expected = np.zeros(whole.sum()) + sum(group.mean * columns[group.name].sum(axis=1) for group in offered)
     kernels = {name: values @ values.T for name, values in columns.items()}
-    own = part.independent[whole] + extra_misfit(seen.space, seen.indices[whole])
-    return Prior(offered, maximise(kernels, part.target[whole] - expected, own))
+    uneven = UNEVEN if seen.adds_up and offered else 0.0
+    own = part.independent[whole] + extra_misfit(seen.space, seen.indices[whole]) + np.square(uneven * expected)
+    return Prior(offered, maximise(kernels, part.target[whole] - expected, own), uneven)

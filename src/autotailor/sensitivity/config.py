@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any, Self
 
-from autotailor.accuracy.config import MEMORY_MB, CalibrationConfig
+from autotailor.accuracy.config import ACCURACY, DIVERGENCE, MEMORY_MB, CalibrationConfig
 from autotailor.compute.accelerator import Accelerator
 from autotailor.ir.errors import AutoTailorError
 from autotailor.sections import Section
-from autotailor.values import Bound, Natural, Positive, UnfitError
+from autotailor.values import Bound, Natural, OneOf, Positive, UnfitError
 
 
 class SensitivityError(AutoTailorError):
@@ -22,6 +22,8 @@ class SensitivityConfig(Section, of="sensitivity", error=SensitivityError):
         images: validation images on which the drops of single modifications are measured, spread evenly over the set. 0
             takes all. Candidates of a budget are measured on the whole set nevertheless.
         batch_size: images in each forward pass.
+        judge: what says how good SubNets are beside their right answers: the losses of labels (accuracy), or how far
+            all outputs are from those of the largest SubNet (divergence), which a few hundred images tell more of.
         evaluations: SubNets that are evaluated on the validation set beside the single modifications. Accuracy is
             predicted from all of them, their right answers and their losses. With 0, the prediction is the sum of
             single drops.
@@ -37,6 +39,7 @@ class SensitivityConfig(Section, of="sensitivity", error=SensitivityError):
 
     images: Natural = 0
     batch_size: Positive = 256
+    judge: Annotated[str, OneOf(ACCURACY, DIVERGENCE)] = ACCURACY
     evaluations: Natural = 20
     validate_subnets: Annotated[int, Bound(ge=2)] = 20
     seed: Natural = 0

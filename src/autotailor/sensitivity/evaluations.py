@@ -11,7 +11,7 @@ from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Modification, Space
 from autotailor.ir.supernet import SuperNet
 from autotailor.prediction import Outcomes, d_optimal, offer
-from autotailor.prediction.functions import groups
+from autotailor.prediction.functions import groups, proportional
 from autotailor.sensitivity.config import SensitivityConfig
 from autotailor.sensitivity.measurement import evaluate, learning, learnt_from
 from autotailor.sensitivity.validation import validation_subnets
@@ -42,7 +42,9 @@ def designed(
     space = outcomes.space
     evaluated = [largest(space), *outcomes.subnets]
     offered = offer(space, count, {*evaluated, *without}, np.random.default_rng([seed, DESIGN]))
-    return d_optimal(groups(space, outcomes.observations.drops(), cost), cost, evaluated, offered, count)
+    seen = outcomes.observations
+    offers = proportional(space, seen.drops()) if seen.adds_up else groups(space, seen.drops(), cost)
+    return d_optimal(offers, cost, evaluated, offered, count)
 
 
 def evaluate_designed(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal: Path) -> Outcomes:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from autotailor.accuracy.calibration import Calibrator
-from autotailor.accuracy.config import CalibrationConfig
+from autotailor.accuracy.config import DIVERGENCE, CalibrationConfig
 from autotailor.accuracy.determinism import deterministic
 from autotailor.accuracy.fingerprint import fingerprint
 from autotailor.accuracy.journal import Journal
@@ -17,6 +17,7 @@ from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.compute.accelerator import resolve
 from autotailor.data.excerpt import share_of
 from autotailor.data.splits import DataSplits, EvaluationSet
+from autotailor.ir.dimensions.dimension import RESOLUTION
 from autotailor.ir.space.metric import Metric, Term
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Modification, Space, Variable, as_shown, shown
@@ -30,6 +31,8 @@ from autotailor.prediction.model import AccuracyModel
 from autotailor.progress.bars import track
 from autotailor.sensitivity.config import SensitivityConfig, SensitivityError
 from autotailor.statistics import accuracy, accuracy_drop
+from autotailor.task.interface import Lesson
+from autotailor.task.registry import of
 
 COLUMNS = ("variable", "choice", "accuracy_drop", "standard_error")
 
@@ -234,8 +237,10 @@ def evaluate(
     if any(subnet.space != net.space for subnet in by_id.values()):
         raise SensitivityError(f"{title}: a SubNet does not belong to the space of {net.name}; sample it from this net")
     device = resolve(config.accelerator)
-    module = net.module().eval().to(device)
+    lesson = compared(net, images, config)
+    module = net.module(logits=lesson is not None and of(images).logits).eval().to(device)
     computed = [] if device.type == "cpu" else [device.type]  # journals of the processor do not name it
+    computed += [] if lesson is None else [DIVERGENCE]
     identity = fingerprint(
         [title, repr((config.calibration, config.batch_size)), data.fingerprint, repr(largest(net.space)), *computed],
         module.state_dict(),
@@ -244,11 +249,23 @@ def evaluate(
     missing = [subnet for id_, subnet in by_id.items() if journal.get(id_) is None]
     with deterministic(config.threads, device):
         calibrator = _calibrator(data, config.calibration)
-        evaluator = Evaluator(module, calibrator, images, config.workers, config.batch_size, config.memory_mb)
+        evaluator = Evaluator(module, calibrator, images, config.workers, config.batch_size, config.memory_mb, lesson)
         for subnet, outcome in track(evaluator.all(missing), description=title, total=len(missing)):
             journal.add(subnet.id, outcome)
     outcomes = {id_: journal.get(id_) for id_ in by_id}
     return {id_: outcome for id_, outcome in outcomes.items() if outcome is not None}
+
+
+def compared(net: SuperNet, images: EvaluationSet, config: SensitivityConfig) -> Lesson | None:
+    """How far outputs are from those of the largest SubNet, where that judges SubNets (``config.judge``); else None.
+
+    Outputs that tell lengths in pixels are others for a smaller picture, and no worse. So labels judge a space of such
+    a network that has several resolutions.
+    """
+    sizes = [len(variable.choices) for variable in net.space if variable.name == RESOLUTION]
+    if config.judge != DIVERGENCE or (of(images).at_side and max(sizes, default=1) > 1):
+        return None
+    return Lesson(weight=1.0, independent=net.head.independent)
 
 
 @lru_cache(maxsize=1)

@@ -175,6 +175,21 @@ class Task(ABC):
             lesson: how both count.
         """
 
+    def apart(self, outputs: Any, others: Any, lesson: Lesson) -> torch.Tensor:
+        """How far outputs are from another network's, picture by picture: the loss of a student of it, float32 ``[n]``.
+
+        Args:
+            outputs: without their final activation.
+            others: of the other network, without it as well; perhaps of pictures of another size.
+            lesson: in which the other network has all the weight, so that no target is looked at.
+        """
+        import torch
+
+        from autotailor.task.rows import bounded, one_by_one
+
+        rows = zip(one_by_one(outputs), one_by_one(others), strict=True)
+        return bounded(torch.stack([self.loss(own, torch.empty(0), other, lesson) for own, other in rows]).float())
+
     @abstractmethod
     def chance(self, targets: Targets) -> float:
         """Mean of the values of a network that knows how often targets occur, and does not look at the pictures."""

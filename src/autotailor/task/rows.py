@@ -18,6 +18,13 @@ def bounded(losses: torch.Tensor) -> torch.Tensor:
     return losses.nan_to_num(nan=WORST).clamp(max=WORST)
 
 
+def one_by_one(outputs: Any) -> list[Any]:
+    """The outputs for each picture, as those of a batch of one."""
+    if isinstance(outputs, tuple | list):
+        return [*zip(*(each.split(1) for each in outputs), strict=True)]
+    return [*outputs.split(1)]
+
+
 def same_largest(outputs: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     """See ``Task.agree``: whether the same output of a picture is the largest."""
     return outputs.argmax(dim=1) == others.argmax(dim=1)

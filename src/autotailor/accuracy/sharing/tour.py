@@ -9,6 +9,7 @@ step is computed with the same function from the same tensors, once or more ofte
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -23,9 +24,22 @@ from autotailor.ir.execution.modules.statistics import NORMALISATION, Collector,
 from autotailor.ir.execution.schedule import PreparedSubNet
 from autotailor.ir.operators.rule import Tensor
 from autotailor.prediction.evaluations.outcome import Outcome
-from autotailor.task.interface import Judgement, Task
+from autotailor.task.interface import Judgement, Lesson, Task
 
 Values = dict[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What the largest SubNet says of an evaluation set, without its final activation.
+
+    Attributes:
+        outputs: of each batch.
+        lesson: how far other outputs are from them (``Task.apart``).
+    """
+
+    outputs: Sequence[Outputs]
+    lesson: Lesson
 
 
 class Tour:
@@ -58,22 +72,40 @@ class Tour:
         return statistics
 
     @torch.no_grad()
-    def outcomes(self, batches: Iterable[Batch], statistics: Sequence[Statistics], task: Task) -> list[Outcome]:
+    def outputs(self, batches: Iterable[Batch], statistics: Statistics) -> list[Outputs]:
+        """What the first visit's SubNet says of each batch of images."""
+        (visit, *_), (prepared, *_) = self._visits, self._prepared
+        self._module.use(prepared).statistics = statistics
+        return [_Batch(self._module, images).logits(visit, prepared) for images, _ in batches]
+
+    @torch.no_grad()
+    def outcomes(
+        self,
+        batches: Iterable[Batch],
+        statistics: Sequence[Statistics],
+        task: Task,
+        reference: Reference | None = None,
+    ) -> list[Outcome]:
         """Values and losses of each visit's SubNet, image by image.
 
         Args:
             batches: of images and their targets.
             statistics: of each visit.
             task: of the images.
+            reference: what the largest SubNet says of them; divergences from it then take the place of losses.
         """
         judgements: list[list[Judgement]] = [[] for _ in self._visits]
-        for images, targets in batches:
+        for turn, (images, targets) in enumerate(batches):
             batch, placed = _Batch(self._module, images), put(targets, device_of(self._module))
             for number, (visit, prepared) in enumerate(zip(self._visits, self._prepared, strict=True)):
                 self._module.use(prepared).statistics = statistics[number]
-                outputs = task.read(batch.logits(visit, prepared), resolution_of(prepared.subnet) or images.shape[-1])
-                judgements[number].append(task.judge(outputs, placed))
-        return [outcome(parts) for parts in judgements]
+                said = batch.logits(visit, prepared)
+                outputs = task.read(said, resolution_of(prepared.subnet) or images.shape[-1])
+                found = task.judge(outputs, placed)
+                if reference is not None:
+                    found = replace(found, losses=task.apart(said, reference.outputs[turn], reference.lesson))
+                judgements[number].append(found)
+        return [replace(outcome(parts), is_divergence=reference is not None) for parts in judgements]
 
 
 class _Batch:

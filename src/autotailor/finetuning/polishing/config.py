@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import model_validator
 
-from autotailor.accuracy.config import CalibrationConfig
+from autotailor.accuracy.config import ACCURACY, DIVERGENCE, CalibrationConfig
 from autotailor.finetuning.config import LARGEST, NAMED, SOURCES, DistillationConfig
 from autotailor.finetuning.errors import TrainingError
 from autotailor.finetuning.joint.config import JointConfig
@@ -28,7 +28,6 @@ BEST, ORIGINAL = "best", "original"
 TEACHERS = (BEST, LARGEST, ORIGINAL)
 """Who can teach beside networks that are named by their source: the largest SubNet, the original network, or the latter
 only where the former has forgotten."""
-ACCURACY, DIVERGENCE = "accuracy", "divergence"
 JUDGES = (ACCURACY, DIVERGENCE)
 """What can say which weights of a SubNet are better (``standing``)."""
 

@@ -9,10 +9,10 @@ from functools import cached_property
 import torch
 
 from autotailor.accuracy.calibration import resolution_of
+from autotailor.accuracy.config import DIVERGENCE
 from autotailor.accuracy.determinism import deterministic
 from autotailor.compute.turns import executor
 from autotailor.finetuning.external_teacher import Teacher
-from autotailor.finetuning.polishing.config import DIVERGENCE
 from autotailor.finetuning.polishing.course import Course
 from autotailor.finetuning.polishing.standing import Jury, Standing
 from autotailor.finetuning.training.processes.group import join

@@ -10,9 +10,13 @@ or, where guessing alone has the mean c, and the log-odds are those of (p - c) /
 
     z_i = (v_i - p) (1 - c) / ((p - c) (1 - p)),
 
-and for the logarithm of the mean loss, where m is the mean,
+for the logarithm of the mean loss, where m is the mean,
 
-    z_i = loss_i / m - 1.
+    z_i = loss_i / m - 1,
+
+and for the mean itself
+
+    z_i = loss_i - m.
 
 Copies of one base image are summed up first, since base images are the independent draws. With the sums s_g of G base
 images, the covariance of two values is G / (G - 1) times the sum of the products of their s_g / n. A weighted sum of
@@ -66,6 +70,12 @@ def of_losses(losses: npt.ArrayLike) -> FloatArray:
     """Effect z of each image on the logarithm of the mean loss, from losses ``[n, images]``: ``[n, images]``."""
     values = np.asarray(losses, dtype=np.float64)
     return np.asarray((values - values.mean(axis=1, keepdims=True)) / mean_loss(values)[:, None])
+
+
+def of_divergences(losses: npt.ArrayLike) -> FloatArray:
+    """Effect z of each image on the mean of losses ``[n, images]``: ``[n, images]``."""
+    values = np.asarray(losses, dtype=np.float64)
+    return np.asarray(values - values.mean(axis=1, keepdims=True))
 
 
 def by_base(effects: FloatArray, groups: npt.NDArray[np.int64]) -> FloatArray:

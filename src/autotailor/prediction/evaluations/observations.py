@@ -50,6 +50,7 @@ class Observations:
         level: the same of the log-odds themselves, which the largest SubNet has in common with all others.
         baseline: log-odds of the largest SubNet.
         floor: mean value that guessing has; the log-odds are those of what is above it.
+        adds_up: whether the first of two parts follows from divergences, which add up over modifications.
     """
 
     space: Space
@@ -60,6 +61,7 @@ class Observations:
     level: float
     baseline: float
     floor: float = 0.0
+    adds_up: bool = False
 
     @property
     def is_loose(self) -> npt.NDArray[np.bool_]:

@@ -15,6 +15,8 @@ from autotailor.ir.space.metric import FloatArray
 BoolArray = npt.NDArray[np.bool_]
 LossArray = npt.NDArray[np.float32]
 
+LOSSES, DIVERGENCES = "losses", "divergences"
+"""How files call the losses of images, and those that are divergences (``Outcome.is_divergence``)."""
 _VALUE, _LOSS = np.dtype("<f2"), np.dtype("<f4")  # the same bytes on every machine
 
 
@@ -28,6 +30,8 @@ class Outcome:
         values: how right the network is about each image, from 0 to 1, ``[n]``. A classifier is right (1) or wrong (0);
             other values are rounded to numbers of 16 bits.
         losses: of each image, for a classifier the cross entropy of its label in nats, ``[n]``; finite.
+        is_divergence: whether losses are instead how far the outputs are from those of the largest SubNet
+            (``Task.apart``), for a classifier the Kullback-Leibler divergence in nats.
         counts: see ``Judgement``, ``[n, ...]``; files do not hold them.
 
     Raises:
@@ -37,6 +41,7 @@ class Outcome:
     values: FloatArray
     losses: LossArray
     counts: npt.NDArray[Any] | None = None
+    is_divergence: bool = False
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, dtype=_VALUE).astype(np.float64)
@@ -63,13 +68,14 @@ class Outcome:
         return _text(bits.tobytes()), _text(np.asarray(self.losses, dtype=_LOSS).tobytes())
 
     @classmethod
-    def unpacked(cls, values: str, losses: str, images: int) -> Outcome:
+    def unpacked(cls, values: str, losses: str, images: int, is_divergence: bool = False) -> Outcome:
         """Reads the texts of ``packed``.
 
         Args:
             values: the values.
             losses: the losses.
             images: number of images.
+            is_divergence: see ``Outcome``.
 
         Raises:
             ValueError: a text is no Base64, has not the length that belongs to so many images, or a number of it cannot
@@ -82,7 +88,8 @@ class Outcome:
         if not np.isfinite(per_image).all():
             raise ValueError("a loss is not finite")
         try:
-            return cls(_values(base64.b64decode(values, validate=True), images), per_image)
+            right = _values(base64.b64decode(values, validate=True), images)
+            return cls(right, per_image, is_divergence=is_divergence)
         except PredictionError as error:
             raise ValueError(str(error)) from error
 

@@ -8,9 +8,14 @@ and with the mean loss m of a SubNet and m0 of the largest SubNet, the score is
 
     c = log(m0) - log(m).
 
+Where losses are divergences from the largest SubNet's outputs, which add up over modifications,
+
+    c = m0 - m.
+
 The score has less noise than the log-odds, which are nearly a linear function of it, with a slope k by least squares
 over the evaluated SubNets. So the log-odds are learnt in two parts (``Observations``), y = k c + d: what the score says
-of them, k c, and the rest, d = y - k c. Where all SubNets have the same score, y is learnt in one part.
+of them, k c, and the rest, d = y - k c. Where all SubNets have the same score, or divergences rise with right answers,
+y is learnt in one part.
 
 ``noise.py`` says what the effect of an image on each value is, from which the covariance C of SubNets' values follows.
 SubNets share their images, so that one component of C, the same hard images, is common to all of them: the leading
@@ -44,7 +49,15 @@ import numpy.typing as npt
 from autotailor.ir.space.metric import FloatArray
 from autotailor.ir.space.subnet import IntArray, SubNet, largest, stack
 from autotailor.ir.space.variable import Space
-from autotailor.prediction.evaluations.noise import by_base, common, log_odds, mean_loss, of_losses, of_values
+from autotailor.prediction.evaluations.noise import (
+    by_base,
+    common,
+    log_odds,
+    mean_loss,
+    of_divergences,
+    of_losses,
+    of_values,
+)
 from autotailor.prediction.evaluations.observations import Observations, Part
 from autotailor.prediction.evaluations.outcome import BoolArray, LossArray, Outcome, PredictionError
 
@@ -108,6 +121,11 @@ class Outcomes:
                 f"expected SubNets besides the largest, all evaluated on {len(np.asarray(groups))} images; found "
                 f"{len(others)} SubNets with {sorted(lengths)} images"
             )
+        if len({each.is_divergence for each in evaluated}) > 1:
+            raise PredictionError(
+                "some SubNets were judged by their labels and others by the largest SubNet's outputs; evaluate all of "
+                "them with one sensitivity.judge"
+            )
         reference, *rest = evaluated
         values, losses = np.stack([each.values for each in rest]), np.stack([each.losses for each in rest])
         group = np.asarray(groups)
@@ -123,7 +141,8 @@ class Outcomes:
     def by_id(self) -> Mapping[str, Outcome]:
         """Id of each SubNet, the largest one included, to its values and losses."""
         evaluated = zip(self.subnets, self.values, self.losses, strict=True)
-        others = {subnet.id: Outcome(values, losses) for subnet, values, losses in evaluated}
+        kind = self.reference.is_divergence
+        others = {subnet.id: Outcome(values, losses, None, kind) for subnet, values, losses in evaluated}
         return {largest(self.space).id: self.reference, **others}
 
     @property
@@ -154,7 +173,9 @@ class Outcomes:
     @cached_property
     def score(self) -> FloatArray:
         """Score c against the largest SubNet ``[n]``."""
-        return np.asarray(np.log(mean_loss(self.reference.losses)) - np.log(mean_loss(self.losses)))
+        means = mean_loss(self.reference.losses), mean_loss(self.losses)
+        reference, own = means if self.reference.is_divergence else (np.log(mean) for mean in means)
+        return np.asarray(reference - own)
 
     @cached_property
     def slope(self) -> float | None:
@@ -166,7 +187,8 @@ class Outcomes:
         if not counted.any() or np.ptp(self.score[counted]) < LEAST_RANGE:
             return None
         away = self.score[counted] - self.score[counted].mean()
-        return float(away @ self.target[counted] / (away @ away))
+        slope = float(away @ self.target[counted] / (away @ away))
+        return None if self.reference.is_divergence and slope <= 0.0 else slope
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -218,7 +240,10 @@ class Outcomes:
         """
         shared = float(np.mean(self.shared))
         parts = self._parts(slope)
-        seen = Observations(self.space, self.indices, parts, slope, shared, self.level, self.baseline, self.floor)
+        seen = Observations(
+            self.space, self.indices, parts, slope, shared, self.level, self.baseline, self.floor,
+            adds_up=self.reference.is_divergence and slope is not None,
+        )  # fmt: skip
         return seen.loosened(self.is_guess)
 
     def with_more(self, subnets: Sequence[SubNet], outcomes: Mapping[str, Outcome]) -> Outcomes:
@@ -248,7 +273,8 @@ class Outcomes:
     @cached_property
     def _of_scores(self) -> FloatArray:
         """Effects of base images on the scores ``[n, base images]``."""
-        return by_base(of_losses(self.reference.losses[None]) - of_losses(self.losses), self.groups)
+        effects = of_divergences if self.reference.is_divergence else of_losses
+        return by_base(effects(self.reference.losses[None]) - effects(self.losses), self.groups)
 
 
 def _unsure(chance: float, groups: npt.NDArray[np.int64]) -> float:

@@ -10,27 +10,26 @@ from autotailor.artifacts import atomic
 from autotailor.ir.errors import AutoTailorError
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.space.variable import Space
-from autotailor.prediction.evaluations.outcome import Outcome, PredictionError
+from autotailor.prediction.evaluations.outcome import DIVERGENCES, LOSSES, Outcome, PredictionError
 from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.statistics import accuracy
 
-COLUMNS = ("subnet", "assignment", "accuracy", "standard_error", "right", "losses")
+COLUMNS = ("subnet", "assignment", "accuracy", "standard_error", "right")
 
 
 def write_outcomes(path: str | Path, outcomes: Outcomes) -> None:
     """Writes ``evaluations.csv``: the largest SubNet and all others, with accuracy in percent and its standard error.
 
-    The columns ``right`` and ``losses`` are those of ``Outcome.packed``.
+    The columns ``right`` and ``losses`` are those of ``Outcome.packed``; the latter is called ``divergences`` where the
+    losses are such.
     """
-    others = [Outcome(values, losses) for values, losses in zip(outcomes.values, outcomes.losses, strict=True)]
     rows = [
         (subnet.id, subnet.to_json(), *accuracy(outcome.values, outcomes.groups), *outcome.packed())
-        for subnet, outcome in zip(
-            [largest(outcomes.space), *outcomes.subnets], [outcomes.reference, *others], strict=True
-        )
+        for subnet, outcome in zip([largest(outcomes.space), *outcomes.subnets], outcomes.by_id.values(), strict=True)
     ]
+    kind = DIVERGENCES if outcomes.reference.is_divergence else LOSSES
     with atomic(path) as temporary:
-        pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(temporary, index=False)
+        pd.DataFrame(rows, columns=[*COLUMNS, kind]).to_csv(temporary, index=False)
 
 
 def read_outcomes(path: str | Path, space: Space, groups: npt.ArrayLike, chance: float = 0.0) -> Outcomes:
@@ -47,12 +46,15 @@ def read_outcomes(path: str | Path, space: Space, groups: npt.ArrayLike, chance:
     """
     images = len(np.asarray(groups))
     try:
-        table = pd.read_csv(path, dtype={"subnet": str, "right": str, "losses": str})
-        if missing := [column for column in ("assignment", "right", "losses") if column not in table.columns]:
+        table = pd.read_csv(path, dtype={"subnet": str, "right": str, LOSSES: str, DIVERGENCES: str})
+        kind = DIVERGENCES if DIVERGENCES in table.columns else LOSSES
+        if missing := [column for column in ("assignment", "right", kind) if column not in table.columns]:
             raise ValueError(f"the column {missing[0]} is missing")
         subnets = [SubNet.from_json(space, text) for text in table["assignment"]]
-        packed = zip(subnets, table["right"], table["losses"], strict=True)
-        outcomes = {subnet.id: Outcome.unpacked(right, losses, images) for subnet, right, losses in packed}
+        packed = zip(subnets, table["right"], table[kind], strict=True)
+        outcomes = {
+            subnet.id: Outcome.unpacked(right, losses, images, kind == DIVERGENCES) for subnet, right, losses in packed
+        }
     except (OSError, ValueError, KeyError, TypeError, AutoTailorError) as error:
         raise PredictionError(
             f"{path} holds no evaluations of this space ({error}); run the rule sensitivity"
