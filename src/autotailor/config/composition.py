@@ -98,7 +98,7 @@ def compose(
     composed, choices = _compose(conf_dir, chosen)
     keys = {override.key_or_group: override for override in values}
     weights = keys["model.weights"].value() if "model.weights" in keys else composed["model"].get("weights")
-    if arrived := for_arrived(weights, choices, keys):
+    if arrived := for_arrived(weights, choices, keys, composed.get("sensitivity", {}).get("judge")):
         chosen += arrived
         composed, _ = _compose(conf_dir, chosen)
     base = _with_shared(composed)
@@ -245,17 +245,19 @@ def _with_cause(error: Exception) -> str:
     )
 
 
-def for_arrived(weights: Any, choices: Mapping[str, str], named: Collection[str]) -> list[str]:
-    """Overrides that choose the files of weights that arrive, where ``auto`` was chosen.
+def for_arrived(weights: Any, choices: Mapping[str, str], named: Collection[str], judge: str | None) -> list[str]:
+    """Overrides that choose the files of weights that arrive, and what judges SubNets, where ``auto`` was chosen.
 
     Args:
         weights: ``model.weights``.
         choices: name of the file of each group.
         named: dotted keys that the user's overrides change; a rate that is named takes the place of the range test.
+        judge: ``sensitivity.judge`` of the files.
     """
     if weights == PRETRAIN:
         return []
     options = [f"{group}={name}" for group, name in ARRIVED.items() if choices.get(group) == AUTO]
+    options += ["sensitivity.judge=divergence"] if judge == AUTO else []
     is_given = "polish=given" in options or choices.get("polish") == ARRIVED["polish"]
     if is_given and "polish.lr" in named and "polish.rates" not in named:
         options.append("polish.rates=[]")

@@ -232,7 +232,7 @@ def functions(seen: Observations, cost: Metric) -> list[tuple[Group, ...]]:
     images they are mostly noise, and a search would choose those SubNets for which the noise is kind.
     """
     if seen.adds_up:
-        return [proportional(seen.space, seen.drops(seen.parts[0].target)), ()]
+        return [proportional(seen.space, seen.drops(seen.parts[0].target), cost), ()]
     means = [1.0, *[0.0] * (len(seen.parts) - 1)]
     return [
         groups(seen.space, seen.drops(part.target), cost, mean) for part, mean in zip(seen.parts, means, strict=True)

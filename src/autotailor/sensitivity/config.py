@@ -23,7 +23,8 @@ class SensitivityConfig(Section, of="sensitivity", error=SensitivityError):
             takes all. Candidates of a budget are measured on the whole set nevertheless.
         batch_size: images in each forward pass.
         judge: what says how good SubNets are beside their right answers: the losses of labels (accuracy), or how far
-            all outputs are from those of the largest SubNet (divergence), which a few hundred images tell more of.
+            all outputs are from those of the largest SubNet (divergence), which a few hundred images tell more of. auto
+            is divergence for weights that arrive, and accuracy for those that the workflow trains.
         evaluations: SubNets that are evaluated on the validation set beside the single modifications. Accuracy is
             predicted from all of them, their right answers and their losses. With 0, the prediction is the sum of
             single drops.
@@ -39,7 +40,7 @@ class SensitivityConfig(Section, of="sensitivity", error=SensitivityError):
 
     images: Natural = 0
     batch_size: Positive = 256
-    judge: Annotated[str, OneOf(ACCURACY, DIVERGENCE)] = ACCURACY
+    judge: Annotated[str, OneOf("auto", ACCURACY, DIVERGENCE)] = "auto"
     evaluations: Natural = 20
     validate_subnets: Annotated[int, Bound(ge=2)] = 20
     seed: Natural = 0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +23,15 @@ def check(found: Outcome | None, expected: Outcome) -> None:
     np.testing.assert_array_equal(found.losses, expected.losses)
 
 
-def test_what_is_added_is_known_to_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_divergence", [False, True])
+def test_what_is_added_is_known_to_the_next(tmp_path: Path, is_divergence: bool) -> None:
     path = tmp_path / "deep" / "journal.jsonl"
-    Journal(path, "a").add("one", outcome(13))
+    Journal(path, "a").add("one", replace(outcome(13), is_divergence=is_divergence))
     again = Journal(path, "a")
-    check(again.get("one"), outcome(13))
+    found = again.get("one")
+    check(found, outcome(13))
+    assert found is not None
+    assert found.is_divergence == is_divergence
     assert again.get("two") is None
 
 

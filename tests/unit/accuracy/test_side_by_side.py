@@ -8,11 +8,13 @@ import torch
 
 import autotailor
 from autotailor.accuracy import CalibrationConfig, Calibrator, evaluate
+from autotailor.accuracy.calibration import as_input, resolution_of
 from autotailor.accuracy.side_by_side import Evaluator
 from autotailor.data import DataSplits
 from autotailor.data.errors import DataError
 from autotailor.data.splits import TensorEvaluationSet
-from autotailor.ir.space.subnet import sample_distinct
+from autotailor.ir.space.subnet import SubNet, sample_distinct
+from autotailor.task.interface import Lesson
 
 CALIBRATION = CalibrationConfig(images=32, batch_size=16)
 
@@ -62,6 +64,34 @@ def test_subnets_that_keep_the_given_statistics_see_one_batch_and_answer_as_afte
     subnets = sample_distinct(net.space, 4, np.random.default_rng(0))
     few, many = (dict(Evaluator(net.module().eval(), each, tiny.validation, 1).all(subnets)) for each in calibrators)
     assert all(few[subnet].losses.tobytes() == many[subnet].losses.tobytes() for subnet in subnets)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_divergences_are_those_from_the_largest_subnet(
+    plain_net: autotailor.SuperNet, tiny: DataSplits, workers: int
+) -> None:
+    module, calibrator = plain_net.module(logits=True).eval(), Calibrator(tiny, CALIBRATION)
+    subnets = [plain_net.largest(), *sample_distinct(plain_net.space, 5, np.random.default_rng(0))]
+    lesson = Lesson(weight=1.0)
+    evaluator = Evaluator(module, calibrator, tiny.validation, workers, batch_size=16, lesson=lesson)
+    found = dict(evaluator.all(subnets))
+    by_labels = dict(Evaluator(module, calibrator, tiny.validation, 1, batch_size=16).all(subnets))
+
+    def answers(subnet: SubNet) -> torch.Tensor:
+        module.activate(subnet).eval()
+        module.statistics = calibrator.statistics(module, subnet)
+        batches = tiny.validation.batches(16)
+        with torch.no_grad():
+            return torch.cat([module(as_input(b, torch.device("cpu"), resolution_of(subnet))) for b, _ in batches])
+
+    wanted = answers(subnets[0]).log_softmax(1)
+    assert found[subnets[0]].losses == pytest.approx(0.0, abs=1e-6)
+    for subnet in subnets[1:]:
+        apart = (wanted.exp() * (wanted - answers(subnet).log_softmax(1))).sum(1)
+        np.testing.assert_allclose(found[subnet].losses, apart.numpy(), rtol=1e-3, atol=1e-6)
+        assert found[subnet].is_divergence
+        assert found[subnet].losses.any()
+        np.testing.assert_array_equal(found[subnet].values, by_labels[subnet].values)
 
 
 def test_no_subnets_are_evaluated_at_once(plain_net: autotailor.SuperNet, tiny: DataSplits) -> None:

@@ -222,6 +222,20 @@ def test_a_file_that_the_user_names_wins(overrides: list[str], found: tuple[str,
     assert files("resnet50", *overrides) == found
 
 
+@pytest.mark.parametrize(
+    ("model", "overrides", "judge"),
+    [
+        ("resnet_digits", [], "auto"),
+        ("resnet50", [], "divergence"),
+        ("resnet50", ["polish=none", "finetune=mixed"], "divergence"),
+        ("resnet50", ["sensitivity.judge=accuracy"], "accuracy"),
+        ("resnet50", ["method=adaptivenet"], "accuracy"),
+    ],
+)
+def test_subnets_of_weights_that_arrive_are_judged_by_divergence(model: str, overrides: list[str], judge: str) -> None:
+    assert config.compose(CONF, model, "macs", overrides)["sensitivity"]["judge"] == judge
+
+
 def test_a_key_that_the_user_names_wins() -> None:
     found = config.compose(CONF, "resnet50", "macs", ["finetune.epochs=3", "polish.lr=1e-4"])
     assert (found["finetune"]["epochs"], found["finetune"]["strategy"]) == (3, "mixed")

@@ -13,8 +13,9 @@ from autotailor.accuracy import CalibrationConfig, side_by_side
 from autotailor.ir.space.subnet import SubNet, sample_distinct
 from autotailor.prediction import Outcomes
 from autotailor.prediction.evaluations.chance import CLEAR, paired_errors
-from autotailor.sensitivity import SensitivityConfig, evaluations
+from autotailor.sensitivity import SensitivityConfig, evaluations, measurement
 from autotailor.sensitivity.evaluations import singles
+from autotailor.task.registry import of
 
 CONFIG = SensitivityConfig(batch_size=20, evaluations=9, validate_subnets=5, calibration=CalibrationConfig(16, 16))
 
@@ -155,3 +156,26 @@ def test_a_part_of_the_images_is_enough(resnet_net: autotailor.SuperNet, tmp_pat
     assert found.values.shape[1] == 10
     measured = sensitivity.measure(resnet_net, tiny_data.splits(), config, tmp_path / "j")
     assert 100 * found.reference.values.mean() == pytest.approx(measured.baseline)
+
+
+def test_divergences_take_the_place_of_losses(
+    resnet_net: autotailor.SuperNet, outcomes: Outcomes, tmp_path: Path
+) -> None:
+    judged = replace(CONFIG, judge="divergence")
+    found = sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), judged, tmp_path / "journal.jsonl")
+    assert found.reference.losses == pytest.approx(0.0, abs=1e-6)
+    assert found.reference.is_divergence
+    common = [subnet.id for subnet in singles(resnet_net.space)]
+    assert all((found.by_id[each].values == outcomes.by_id[each].values).all() for each in common)
+    assert found.losses.any()
+
+
+def test_labels_judge_smaller_pictures_where_outputs_tell_lengths(
+    resnet_net: autotailor.SuperNet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged, images = replace(CONFIG, judge="divergence"), tiny_data.splits().validation
+    assert measurement.compared(resnet_net, images, judged) is not None
+    assert measurement.compared(resnet_net, images, CONFIG) is None
+    monkeypatch.setattr(of(images).__class__, "at_side", True)
+    assert len(resnet_net.space["resolution"].choices) > 1
+    assert measurement.compared(resnet_net, images, judged) is None
