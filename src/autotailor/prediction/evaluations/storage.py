@@ -14,7 +14,7 @@ from autotailor.prediction.evaluations.outcome import DIVERGENCES, LOSSES, Outco
 from autotailor.prediction.evaluations.outcomes import Outcomes
 from autotailor.statistics import accuracy
 
-COLUMNS = ("subnet", "assignment", "accuracy", "standard_error", "right")
+COLUMNS = ("subnet", "assignment", "accuracy", "standard_error", "right", LOSSES)
 
 
 def write_outcomes(path: str | Path, outcomes: Outcomes) -> None:
@@ -29,7 +29,7 @@ def write_outcomes(path: str | Path, outcomes: Outcomes) -> None:
     ]
     kind = DIVERGENCES if outcomes.reference.is_divergence else LOSSES
     with atomic(path) as temporary:
-        pd.DataFrame(rows, columns=[*COLUMNS, kind]).to_csv(temporary, index=False)
+        pd.DataFrame(rows, columns=[*COLUMNS[:-1], kind]).to_csv(temporary, index=False)
 
 
 def read_outcomes(path: str | Path, space: Space, groups: npt.ArrayLike, chance: float = 0.0) -> Outcomes:

@@ -24,7 +24,7 @@ def test_evaluations_are_read_as_they_were_written(world, outcomes, tmp_path: Pa
     np.testing.assert_array_equal(found.reference.values, outcomes.reference.values)
     np.testing.assert_array_equal(found.reference.losses, outcomes.reference.losses)
     table = pd.read_csv(tmp_path / "e.csv")
-    assert tuple(table.columns) == (*COLUMNS, "losses")
+    assert tuple(table.columns) == COLUMNS
     assert table.accuracy[0] == pytest.approx(100 * outcomes.reference.values.mean())
 
 
