@@ -96,11 +96,11 @@ class Evaluator:
                 yield from zip((subnets[i] for i in group), outcomes, strict=True)
 
     def _reference(self, view: ElasticModule, subnet: SubNet) -> Reference:
-        """What the largest SubNet says of the images."""
+        """The largest SubNet with its statistics."""
         prepared = view.prepare(subnet)
-        tour = Tour(view, [prepared], plan(grow([steps_of(view.elastic, prepared)]), 0, self._batch_size))
-        (statistics,) = tour.statistics(self._calibrator.images_for(view))
-        return Reference(tour.outputs(self._images.batches(self._batch_size), statistics), self._lesson or Lesson())
+        visits = plan(grow([steps_of(view.elastic, prepared)]), 0, self._batch_size)
+        (statistics,) = Tour(view, [prepared], visits).statistics(self._calibrator.images_for(view))
+        return Reference(visits[0], prepared, statistics, self._lesson or Lesson())
 
     def _group(
         self,

@@ -31,15 +31,27 @@ Values = dict[str, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What the largest SubNet says of an evaluation set, without its final activation.
+    """The largest SubNet, from whose outputs others are far or not.
+
+    Its outputs are not kept for all images, because maps of a thousand pictures take gigabytes: each group of SubNets
+    computes them once more.
 
     Attributes:
-        outputs: of each batch.
-        lesson: how far other outputs are from them (``Task.apart``).
+        visit: from its first step to the end.
+        subnet: prepared.
+        statistics: of its normalisations.
+        lesson: how far other outputs are (``Task.apart``).
     """
 
-    outputs: Sequence[Outputs]
+    visit: Visit
+    subnet: PreparedSubNet
+    statistics: Statistics
     lesson: Lesson
+
+    def outputs(self, module: ElasticModule, batch: _Batch) -> Outputs:
+        """What it says of a batch of images that nothing was computed of yet."""
+        module.use(self.subnet).statistics = self.statistics
+        return batch.logits(self.visit, self.subnet)
 
 
 class Tour:
@@ -72,13 +84,6 @@ class Tour:
         return statistics
 
     @torch.no_grad()
-    def outputs(self, batches: Iterable[Batch], statistics: Statistics) -> list[Outputs]:
-        """What the first visit's SubNet says of each batch of images."""
-        (visit, *_), (prepared, *_) = self._visits, self._prepared
-        self._module.use(prepared).statistics = statistics
-        return [_Batch(self._module, images).logits(visit, prepared) for images, _ in batches]
-
-    @torch.no_grad()
     def outcomes(
         self,
         batches: Iterable[Batch],
@@ -92,18 +97,19 @@ class Tour:
             batches: of images and their targets.
             statistics: of each visit.
             task: of the images.
-            reference: what the largest SubNet says of them; divergences from it then take the place of losses.
+            reference: divergences from its outputs take the place of losses; None: losses are those of the targets.
         """
         judgements: list[list[Judgement]] = [[] for _ in self._visits]
-        for turn, (images, targets) in enumerate(batches):
+        for images, targets in batches:
             batch, placed = _Batch(self._module, images), put(targets, device_of(self._module))
+            wanted = None if reference is None else reference.outputs(self._module, _Batch(self._module, images))
             for number, (visit, prepared) in enumerate(zip(self._visits, self._prepared, strict=True)):
                 self._module.use(prepared).statistics = statistics[number]
                 said = batch.logits(visit, prepared)
                 outputs = task.read(said, resolution_of(prepared.subnet) or images.shape[-1])
                 found = task.judge(outputs, placed)
                 if reference is not None:
-                    found = replace(found, losses=task.apart(said, reference.outputs[turn], reference.lesson))
+                    found = replace(found, losses=task.apart(said, wanted, reference.lesson))
                 judgements[number].append(found)
         return [replace(outcome(parts), is_divergence=reference is not None) for parts in judgements]
 
