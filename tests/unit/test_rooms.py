@@ -18,6 +18,7 @@ TESTS = ROOT / "tests" / "unit"
 TOPICS = {
     "rooms": "the order of all rooms",
     "startup": "what commands, packages and rules import",
+    "prediction/divergences": "distances that add up, through outcomes, observations, model and file",
     "prediction/guessing": "SubNets that only guess, through observations, model and file",
     "data/pictures/unlabelled": "pictures without labels, through listing, layout, division and streams",
     "finetuning/unlabelled": "data without labels, through all kinds of training",
