@@ -78,10 +78,11 @@ class AccuracyModel:
     def predict(self, subnets: npt.ArrayLike) -> FloatArray:
         """Accuracy for choice indices ``[n, variables]``: ``[n]``, percent.
 
-        Unlike ``metric``, the mean of a SubNet that was evaluated includes its own misfit.
+        Unlike ``metric``, the mean of a SubNet that was evaluated includes its own misfit: where divergences add up,
+        that of its divergence alone, because its right answers are mostly luck, which a choice of the best one selects.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
-        linear = sum(part.mean(array) for part in self.parts)
+        linear = sum(part.mean(array) for part in self.parts[: 1 if self.observations.adds_up else None])
         return self.link.value(np.asarray(linear + self.observations.baseline))
 
     def standard_errors(self, subnets: npt.ArrayLike, *, same_images: bool = False) -> FloatArray:

@@ -78,6 +78,12 @@ def test_luck_of_right_answers_moves_no_other_subnet(world, outcomes: Outcomes, 
     assert np.corrcoef(*orders)[0, 1] > 0.999
 
 
+def test_of_evaluated_subnets_the_nearest_one_is_the_best(world, outcomes: Outcomes) -> None:
+    whole = outcomes.observations.is_whole
+    rows, apart = outcomes.indices[whole], outcomes.losses.mean(axis=1)[whole]
+    assert kendall_tau(fit(outcomes, world.cost).predict(rows), -apart) == pytest.approx(1.0)
+
+
 def test_intervals_hold_whatever_the_size_of_the_divergence(world, outcomes: Outcomes, others) -> None:
     model, rows = fit(outcomes, world.cost), stack(others)
     found = np.array([100 * each.values.mean() for each in evaluate(world, others).values()])
