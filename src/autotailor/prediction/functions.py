@@ -63,11 +63,10 @@ class Group:
         return values
 
 
-def proportional(space: Space, drops: Mapping[str, FloatArray], cost: Metric) -> tuple[Group, ...]:
+def proportional(space: Space, drops: Mapping[str, FloatArray]) -> tuple[Group, ...]:
     """The groups that are made of single drops; arguments as of ``groups``."""
-    alone = Group(DROPS_BY_VARIABLE, tuple((term,) for term in _single(space, drops)))
-    kept = [group for group in groups(space, drops, cost) if group.name in (DROPS, DROPS_BY_RESOLUTION)]
-    return (*kept, alone)
+    single = _single(space, drops)
+    return Group(DROPS, (tuple(single),), 1.0), Group(DROPS_BY_VARIABLE, tuple((term,) for term in single))
 
 
 def groups(space: Space, drops: Mapping[str, FloatArray], cost: Metric, mean: float = 1.0) -> tuple[Group, ...]:

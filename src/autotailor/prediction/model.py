@@ -78,11 +78,10 @@ class AccuracyModel:
     def predict(self, subnets: npt.ArrayLike) -> FloatArray:
         """Accuracy for choice indices ``[n, variables]``: ``[n]``, percent.
 
-        Unlike ``metric``, the mean of a SubNet that was evaluated includes its own misfit: where divergences add up,
-        that of its divergence alone, because its right answers are mostly luck, which a choice of the best one selects.
+        Unlike ``metric``, the mean of a SubNet that was evaluated includes its own misfit.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
-        linear = sum(part.mean(array) for part in self.parts[: 1 if self.observations.adds_up else None])
+        linear = sum(part.mean(array) for part in self.parts)
         return self.link.value(np.asarray(linear + self.observations.baseline))
 
     def standard_errors(self, subnets: npt.ArrayLike, *, same_images: bool = False) -> FloatArray:
@@ -233,7 +232,7 @@ def functions(seen: Observations, cost: Metric) -> list[tuple[Group, ...]]:
     images they are mostly noise, and a search would choose those SubNets for which the noise is kind.
     """
     if seen.adds_up:
-        return [proportional(seen.space, seen.drops(seen.parts[0].target), cost), ()]
+        return [proportional(seen.space, seen.drops(seen.parts[0].target)), ()]
     means = [1.0, *[0.0] * (len(seen.parts) - 1)]
     return [
         groups(seen.space, seen.drops(part.target), cost, mean) for part, mean in zip(seen.parts, means, strict=True)

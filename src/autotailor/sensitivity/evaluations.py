@@ -43,7 +43,7 @@ def designed(
     evaluated = [largest(space), *outcomes.subnets]
     offered = offer(space, count, {*evaluated, *without}, np.random.default_rng([seed, DESIGN]))
     seen = outcomes.observations
-    offers = proportional(space, seen.drops(), cost) if seen.adds_up else groups(space, seen.drops(), cost)
+    offers = proportional(space, seen.drops()) if seen.adds_up else groups(space, seen.drops(), cost)
     return d_optimal(offers, cost, evaluated, offered, count)
 
 
