@@ -62,8 +62,7 @@ class Journal:
     def add(self, subnet: str, outcome: Outcome) -> None:
         """Appends one SubNet's values and losses, and waits until the line is on the disk."""
         values, losses = outcome.packed()
-        kind = DIVERGENCES if outcome.is_divergence else LOSSES
-        line = json.dumps({"subnet": subnet, "images": len(outcome.values), "right": values, kind: losses})
+        line = json.dumps({"subnet": subnet, "images": len(outcome.values), "right": values, outcome.kind: losses})
         with self.path.open("a", encoding="utf-8") as stream:
             stream.write(f"{line}\n")
             stream.flush()

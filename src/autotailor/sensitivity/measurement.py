@@ -262,8 +262,8 @@ def compared(net: SuperNet, images: EvaluationSet, config: SensitivityConfig) ->
     Outputs that tell lengths in pixels are others for a smaller picture, and no worse. So labels judge a space of such
     a network that has several resolutions.
     """
-    sizes = [len(variable.choices) for variable in net.space if variable.name == RESOLUTION]
-    if config.judge != DIVERGENCE or (of(images).at_side and max(sizes, default=1) > 1):
+    has_sizes = RESOLUTION in net.space.positions and len(net.space[RESOLUTION].choices) > 1
+    if config.judge != DIVERGENCE or (of(images).at_side and has_sizes):
         return None
     return Lesson(weight=1.0, independent=net.head.independent)
 

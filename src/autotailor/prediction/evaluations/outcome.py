@@ -52,6 +52,11 @@ class Outcome:
         object.__setattr__(self, "values", values)
 
     @property
+    def kind(self) -> str:
+        """How files call the losses."""
+        return DIVERGENCES if self.is_divergence else LOSSES
+
+    @property
     def kept(self) -> npt.NDArray[Any]:
         """What ``Task.shares`` reads of each image, ``[n, ...]``."""
         return self.values if self.counts is None else self.counts

@@ -27,9 +27,8 @@ def write_outcomes(path: str | Path, outcomes: Outcomes) -> None:
         (subnet.id, subnet.to_json(), *accuracy(outcome.values, outcomes.groups), *outcome.packed())
         for subnet, outcome in zip([largest(outcomes.space), *outcomes.subnets], outcomes.by_id.values(), strict=True)
     ]
-    kind = DIVERGENCES if outcomes.reference.is_divergence else LOSSES
     with atomic(path) as temporary:
-        pd.DataFrame(rows, columns=[*COLUMNS[:-1], kind]).to_csv(temporary, index=False)
+        pd.DataFrame(rows, columns=[*COLUMNS[:-1], outcomes.reference.kind]).to_csv(temporary, index=False)
 
 
 def read_outcomes(path: str | Path, space: Space, groups: npt.ArrayLike, chance: float = 0.0) -> Outcomes:
