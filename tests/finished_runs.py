@@ -172,7 +172,7 @@ class Writer:
                 "name": name,
                 "subnet": each.subnet.id,
                 "weights": "inherited" if each.weights is None else "polished",
-                "latency_ms_predicted": float(latency.predict(each.subnet.to_array())[0]),
+                "latency_ms_expected": float(latency.predict(each.subnet.to_array())[0]),
                 "latency_ms_measured": self._time(latency, [each.subnet])[0].latency_ms,
                 "latency_ms_standard_error": self._time(latency, [each.subnet])[0].standard_error,
                 "share_measured": self._time(latency, [each.subnet])[0].share,

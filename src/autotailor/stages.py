@@ -374,6 +374,7 @@ STAGES = {
             When("measured", "the exported SubNets on {wildcards.device}", "evaluates the exported SubNets"),
             {
                 "lut": TABLE,
+                "validation": When("measured", "validation.csv"),
                 "confirmed": When("measured", "confirmed.csv"),
                 "original": "compiled.pt",
                 "supernet": "supernet.pt",

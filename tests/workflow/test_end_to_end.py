@@ -191,6 +191,16 @@ def test_predictions_of_the_front_come_from_the_tables(results: Path) -> None:
         assert row["latency_ms_predicted"] == pytest.approx(total)
 
 
+def test_tables_say_what_predict_says_that_the_device_is_expected_to_take(results: Path) -> None:
+    run = autotailor.open_run(results / DEVICE)
+    pareto = pd.read_csv(results / DEVICE / "pareto.csv").set_index("subnet")["latency_ms_expected"]
+    named = run.summary.set_index("name")["latency_ms_expected"].drop("original")
+    tried = pd.read_csv(results / DEVICE / "candidates.csv").set_index("subnet")["latency_ms_expected"]
+    for table in (pareto.head(3), named, tried.head(3)):
+        for asked, expected in table.items():
+            assert expected == pytest.approx(run.predict(str(asked)).predicted["latency"].value)
+
+
 def test_predicted_accuracies_have_the_errors_of_the_model(results: Path) -> None:
     """What the rule search has learnt is read again, in the rule measure and in questions to the run."""
     run = autotailor.open_run(results / DEVICE)

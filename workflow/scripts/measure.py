@@ -9,6 +9,7 @@ from stage import stage
 
 from autotailor import accuracy, artifacts, data, prediction, profiling, reporting, search
 from autotailor.finetuning import polishing
+from autotailor.ir.space.link import IDENTITY
 from autotailor.measurement import inheritance, pictures, published, summary
 from autotailor.measurement.config import Effort
 
@@ -38,7 +39,8 @@ with stage(snakemake) as this:
     weights = inheritance.inheritance(net, chosen, splits, calibration)
     measured = has_device and not this.params["imported"]
     used, effort = lut if measured else None, Effort.from_section(this.params["measure"])
-    table = summary.summarise(predictions, subnets, weights, models, splits.test, device, used, effort)
+    link = search.read_link(Path(snakemake.input.validation)) if has_device else IDENTITY
+    table = summary.summarise(predictions, subnets, weights, models, splits.test, device, used, effort, link)
     if has_device:
         limits = search.read_candidates(Path(snakemake.input.confirmed), net.space).limits
         table = summary.with_budgets(table, limits, search.budget_shares(this.params["budgets"], cost.name))

@@ -67,7 +67,7 @@ with stage(snakemake) as this:
     choice = search.choose(objectives, result.front, budgets, measure, config, forecast, further, evaluated)
     choice.write(Path(snakemake.output.candidates))
     regret = rounds.remaining(choice.subnets) if rounds else {}
-    result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick), regret, slow)
+    result.write(Path(snakemake.output.pareto), Path(snakemake.output.yardstick), regret, slow, forecast.link())
     named = {"largest": net.largest(), **choice.subnets}
     search.write_budgets(Path(snakemake.output.front), named)
     if slow:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from autotailor.data import EvaluationSet
 from autotailor.export import accuracy_of_onnx
+from autotailor.ir.space.link import IDENTITY, Link
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.ir.supernet import SuperNet
@@ -43,7 +44,7 @@ COLUMNS = (
     "name",
     "subnet",
     "weights",
-    *(f"latency_ms_{kind}" for kind in ("predicted", "measured", "standard_error", "raw")),
+    *(f"latency_ms_{kind}" for kind in ("predicted", "expected", "measured", "standard_error", "raw")),
     *SHARE,
     "measured_at",
     "budget_ms",
@@ -127,6 +128,7 @@ def summarise(
     device: DeviceConfig | None,
     lut: LUT | None,
     effort: Effort,
+    link: Link = IDENTITY,
 ) -> pd.DataFrame:
     """One row for each exported SubNet and one for the original network.
 
@@ -141,20 +143,21 @@ def summarise(
         lut: its anchor operator corrects the machine's drift since the LUT was measured. With None, the device is not
             available; latencies are not measured, and their columns stay empty.
         effort: how often and for how long each network is timed.
+        link: from predicted latencies to those that the device is expected to take, both in ms.
 
     Returns:
-        Columns name, subnet (id), weights (inherited or polished), latency_ms_predicted, latency_ms_measured (scaled
-        by the anchor operator to the machine's speed while the LUT was measured), latency_ms_standard_error,
-        latency_ms_raw (not scaled), share_measured (of the largest SubNet's latency in the same rounds),
-        share_standard_error, measured_at (UTC, ISO 8601), accuracy_predicted, accuracy_predicted_standard_error
-        (points; empty where it is not known), accuracy_inherited (with the SuperNet's weights, test set, percent),
-        accuracy_measured (of the exported file, test set, percent), accuracy_standard_error (clustered by base image),
-        accuracy_change_standard_error (of accuracy_measured minus that of ``original``, points: both see the same
-        images, so that the error is paired; empty for ``original``), parameters_m, macs_m, size_mb (of the ONNX file),
-        memory_mb_predicted, memory_mb_measured (peak of an inference minus the peak of an empty network),
-        energy_mj_predicted (above idle; empty without a sensor).
+        Columns name, subnet (id), weights (inherited or polished), latency_ms_predicted (a sum of operators),
+        latency_ms_expected (through the link), latency_ms_measured (scaled by the anchor operator to the machine's
+        speed while the LUT was measured), latency_ms_standard_error, latency_ms_raw (not scaled), share_measured (of
+        the largest SubNet's latency in the same rounds), share_standard_error, measured_at (UTC, ISO 8601),
+        accuracy_predicted, accuracy_predicted_standard_error (points; empty where it is not known), accuracy_inherited
+        (with the SuperNet's weights, test set, percent), accuracy_measured (of the exported file, test set, percent),
+        accuracy_standard_error (clustered by base image), accuracy_change_standard_error (of accuracy_measured minus
+        that of ``original``, points: both see the same images, so that the error is paired; empty for ``original``),
+        parameters_m, macs_m, size_mb (of the ONNX file), memory_mb_predicted, memory_mb_measured (peak of an inference
+        minus the peak of an empty network), energy_mj_predicted (above idle; empty without a sensor).
     """
-    table = _predicted(predictions, subnets)
+    table = _predicted(predictions, subnets, link)
     table = table.merge(_measured_accuracy(models, test), on="name", validate="one_to_one")
     if device is not None:
         networks = {name: (path.parent, input_shape(path)) for name, path in models.items()}
@@ -216,7 +219,7 @@ def _shares_now(table: pd.DataFrame, limits: Mapping[str, float], shares: Mappin
     return {name: share * whole_ms for name, share in shares.items() if name in limits}
 
 
-def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.DataFrame:
+def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet], link: Link) -> pd.DataFrame:
     """Predictions of the SubNets and the original network.
 
     The original network has the shape of the largest SubNet, but other weights. Therefore its latency is predicted,
@@ -238,6 +241,7 @@ def _predicted(predictions: Predictions, subnets: Mapping[str, SubNet]) -> pd.Da
     )
     if predictions.latency is not None:
         table["latency_ms_predicted"] = predictions.latency.predict(array)
+        table["latency_ms_expected"] = link.value(table["latency_ms_predicted"].to_numpy())
     for name, spec in METRICS.items():
         if not spec.on_device or predictions.latency is not None:
             metric = predictions.metrics.get(name)

@@ -11,7 +11,7 @@ import numpy as np
 
 from autotailor.ir.space.subnet import SubNet, largest
 from autotailor.measurement.sessions import SHARE, Timed
-from autotailor.search.choice import Accuracies, Candidates, columns, upper_of
+from autotailor.search.choice import Accuracies, Candidates, columns, outlook_of
 from autotailor.search.front import Front, Objectives
 from autotailor.search.joint.limits import NONE, Limits
 from autotailor.search.robust.distribution import Distribution
@@ -127,7 +127,7 @@ class Trial:
                 self._shares[name] if self._is_share(name) else None,
                 subnet.id,
                 self._predicted(subnet),
-                *upper_of(self._forecast, subnet, self._predicted(subnet)),
+                *outlook_of(self._forecast, subnet, self._predicted(subnet)),
                 float(self._objectives.accuracy.predict(subnet.to_array())[0]),
                 *astuple(accuracies[subnet.id]),
                 subnet == chosen[name],

@@ -91,8 +91,8 @@ def _over_budget(tables: Tables, row: str) -> float:
 
 
 def _latency_error(tables: Tables, row: str) -> float:
-    predicted = tables.number("summary", row, "latency_ms_predicted")
-    return predicted / tables.number("summary", row, "latency_ms_measured") - 1
+    expected = tables.number("summary", row, tables.cost.expected)
+    return expected / tables.number("summary", row, "latency_ms_measured") - 1
 
 
 def _scaled_accuracy(tables: Tables, row: str) -> float:
@@ -236,7 +236,7 @@ DERIVATIONS: dict[str, Derivation] = {
     "accuracy_change_error": _compared(
         "standard error of that difference: both see the same images", lambda c, row: c.accuracy_change(row).error
     ),
-    "latency_error": Derivation(("summary",), "predicted over measured latency, minus one", _latency_error),
+    "latency_error": Derivation(("summary",), "expected over measured latency, minus one", _latency_error),
     "scaled_accuracy": Derivation(
         ("compare",), "{score} of the scaled network at this {cost}, mean over seeds", _scaled_accuracy
     ),

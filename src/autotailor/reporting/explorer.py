@@ -67,7 +67,7 @@ def _exported(tables: Tables) -> list[dict[str, Any]]:
                 "subnet": str(number["subnet"]),
                 "kind": "original" if name == ORIGINAL else "export",
                 "weights": _text(number.get("weights")),
-                "predicted": _numbers(number, tables.cost.column, PREDICTED),
+                "predicted": _numbers(number, tables.cost.expected, PREDICTED),
                 "evaluated": None,
                 "measured": _numbers(number, column, MEASURED),
                 "budget": _number(number.get(tables.cost.budget)),
@@ -80,17 +80,15 @@ def _exported(tables: Tables) -> list[dict[str, Any]]:
 
 def _searched(tables: Tables) -> list[dict[str, Any]]:
     """The SubNets of ``pareto.csv`` that are drawn, and those of ``candidates.csv``, which were evaluated."""
-    front, evaluated = tables.drawn_front(), tables.evaluated()
+    front, evaluated, column = tables.drawn_front(), tables.evaluated(), tables.cost.expected
     return [
         {
             "id": str(id_),
             "subnet": str(id_),
             "kind": "front" if id_ in front.index else "evaluated",
             "weights": "",
-            "predicted": _numbers((front if id_ in front.index else evaluated).loc[id_], tables.cost.column, PREDICTED),
-            "evaluated": _numbers(evaluated.loc[id_], tables.cost.column, EVALUATED)
-            if id_ in evaluated.index
-            else None,
+            "predicted": _numbers((front if id_ in front.index else evaluated).loc[id_], column, PREDICTED),
+            "evaluated": _numbers(evaluated.loc[id_], column, EVALUATED) if id_ in evaluated.index else None,
             "measured": None,
             "budget": None,
             "met": None,

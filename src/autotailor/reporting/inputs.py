@@ -79,12 +79,12 @@ class ReportInputs:
 
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "pareto": ("subnet", "accuracy_predicted", "latency_ms_predicted"),
+    "pareto": ("subnet", "accuracy_predicted", "latency_ms_expected"),
     "summary": (
         "name",
         "subnet",
         "weights",
-        "latency_ms_predicted",
+        "latency_ms_expected",
         "latency_ms_measured",
         "latency_ms_standard_error",
         "accuracy_predicted",
@@ -137,6 +137,8 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "accuracy_validation": ("predicted_standard_error", "own_standard_error"),
 }
 """Columns that runs of before may lack: the report shows a dash in their place."""
+FORMERLY = {"latency_ms_expected": "latency_ms_predicted"}
+"""Columns that runs of before may lack, and what the report shows in their place."""
 ON_DEVICE = ("latency_ms_", "memory_mb_")
 """How columns begin that a run without a device does not have."""
 OF_COST = ("pareto", "summary", "compare")
@@ -207,8 +209,8 @@ class Tables:
 
     def drawn_front(self) -> pd.DataFrame:
         """Rows of ``pareto.csv`` by rising cost; of a long front the best within ``DRAWN`` budgets."""
-        rows = self.needed("pareto").sort_values(self.cost.column)
-        return rows.iloc[spread(rows[self.cost.column].to_numpy(dtype=np.float64), DRAWN)]
+        rows = self.needed("pareto").sort_values(self.cost.expected)
+        return rows.iloc[spread(rows[self.cost.expected].to_numpy(dtype=np.float64), DRAWN)]
 
     def evaluated(self) -> pd.DataFrame:
         """Rows of ``candidates.csv`` by the id of the SubNet, each once; without rows where nothing was evaluated."""
@@ -262,6 +264,9 @@ def _read(path: Path | None, name: str, needed: list[str]) -> pd.DataFrame | Non
     for column in optional_columns(name):
         if column in needed and column not in table.columns:
             table[column] = float("nan")
+    for column, former in FORMERLY.items():
+        if column not in table.columns and former in table.columns:
+            table[column] = table[former]
     if missing := [column for column in needed if column not in table.columns]:
         raise ReportError(f"{path}: column {missing[0]!r} is missing, expected {', '.join(needed)}; run its rule again")
     present = [key for key in KEYS[name] if key in table.columns]

@@ -186,7 +186,7 @@ class _Export:
         """Predicted cost and accuracy of a row."""
         cost = self.tables.cost
         return (
-            Fact(f"predicted {cost.title}", Cell(table, row, cost.column), cost.unit, ".3f"),
+            Fact(f"predicted {cost.title}", Cell(table, row, cost.expected), cost.unit, ".3f"),
             Fact(f"predicted {self.tables.score.mean}", Cell(table, row, "accuracy_predicted"), "%", ".2f"),
         )
 

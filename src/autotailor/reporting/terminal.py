@@ -47,7 +47,7 @@ def _front(summary: pd.DataFrame, score: Score, cost: Cost) -> Table:
     table = Table(title="The front", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("\nSubNet", no_wrap=True)
     has_budgets = "budget_met" in summary and bool(summary["budget_met"].notna().any())
-    latencies = ("latency ms\npredicted", "\nmeasured") if cost.is_measured else ()
+    latencies = ("latency ms\nexpected", "\nmeasured") if cost.is_measured else ()
     budgets = ("budget\nms met",) if has_budgets else ()
     for heading in (*latencies, *budgets, f"{score.name} %\ninherited", "\nmeasured"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -74,9 +74,9 @@ def _budget(row: dict[Any, Any]) -> str:
 
 
 def _latencies(row: dict[Any, Any]) -> tuple[str, str]:
-    """Predicted and measured latency of a row of ``summary.csv``."""
+    """Expected and measured latency of a row of ``summary.csv``."""
     measured = _number(row["latency_ms_measured"], 3, row["latency_ms_standard_error"])
-    return _number(row["latency_ms_predicted"], 3), measured
+    return _number(row.get("latency_ms_expected", row["latency_ms_predicted"]), 3), measured
 
 
 def _stages(timings: pd.DataFrame) -> Table:

@@ -230,12 +230,13 @@ def _within(table: pd.DataFrame, kind: Cost) -> dict[str, set[str]]:
     return within
 
 
-def upper_of(forecast: LatencyForecast, subnet: SubNet, predicted: float) -> tuple[float, float]:
-    """The columns ``Cost.upper`` and ``UPPER_SHARE`` of a SubNet with a predicted cost."""
-    upper, shares = forecast.of(subnet, predicted).quantile(forecast.confidence), forecast.shares
+def outlook_of(forecast: LatencyForecast, subnet: SubNet, predicted: float) -> tuple[float, float, float]:
+    """The columns ``Cost.expected``, ``Cost.upper`` and ``UPPER_SHARE`` of a SubNet with a predicted cost."""
+    expected, upper = forecast.expected(predicted), forecast.of(subnet, predicted).quantile(forecast.confidence)
+    shares = forecast.shares
     if shares is None or shares.whole is None:
-        return upper, math.nan
-    return upper, shares.of(subnet, predicted).quantile(shares.confidence) / shares.whole.latency_ms
+        return expected, upper, math.nan
+    return expected, upper, shares.of(subnet, predicted).quantile(shares.confidence) / shares.whole.latency_ms
 
 
 def _table(
@@ -258,7 +259,7 @@ def _table(
             *([shares.get(each.name)] if objectives.kind.is_measured else []),
             subnet.id,
             cost[subnet],
-            *(upper_of(forecast, subnet, cost[subnet]) if objectives.kind.is_measured else ()),
+            *(outlook_of(forecast, subnet, cost[subnet]) if objectives.kind.is_measured else ()),
             float(objectives.accuracy.predict(subnet.to_array())[0]),
             *astuple(accuracies[subnet.id]),
             subnet == chosen[each.name],

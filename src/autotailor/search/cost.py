@@ -52,9 +52,14 @@ class Cost:
         return f"upper_{self.suffix}" if self.is_measured else self.column
 
     @property
+    def expected(self) -> str:
+        """Column of what the device is expected to take (``LatencyForecast.expected``); of the values where none is."""
+        return f"{self.name}_{self.suffix}_expected" if self.is_measured else self.column
+
+    @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of predictions, and of what a measurement exceeds with a small probability only."""
-        return (self.column, self.upper, UPPER_SHARE) if self.is_measured else (self.column,)
+        """Columns of predictions, of what follows, and of what a measurement exceeds with a small probability only."""
+        return (self.column, self.expected, self.upper, UPPER_SHARE) if self.is_measured else (self.column,)
 
     @property
     def reached(self) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from autotailor.artifacts import atomic
+from autotailor.ir.space.link import IDENTITY, Link
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import IntArray, SubNet
 from autotailor.ir.space.variable import Space
@@ -156,8 +157,12 @@ class Front:
         """The most accurate SubNet at each of ``points`` budgets, see ``spread``."""
         return self.take(spread(self.cost, points))
 
-    def frame(self) -> pd.DataFrame:
-        """One row for each SubNet: ``pareto.csv`` of design section 5."""
+    def frame(self, link: Link = IDENTITY) -> pd.DataFrame:
+        """One row for each SubNet: ``pareto.csv`` of design section 5.
+
+        Args:
+            link: from predicted costs to what the device is expected to take; unused where the graph says the cost.
+        """
         import pandas as pd
 
         subnets = self.subnets
@@ -166,16 +171,17 @@ class Front:
                 "subnet": [subnet.id for subnet in subnets],
                 "accuracy_predicted": self.accuracy,
                 self.kind.column: self.cost,
+                **({self.kind.expected: link.value(self.cost)} if self.kind.is_measured else {}),
                 **self.further,
                 "found_by": self.found_by,
                 "assignment": [subnet.to_json() for subnet in subnets],
             }
         )
 
-    def write(self, path: Path) -> None:
-        """Writes ``pareto.csv``; an interrupted write leaves no file."""
+    def write(self, path: Path, link: Link = IDENTITY) -> None:
+        """Writes ``pareto.csv`` (``frame``); an interrupted write leaves no file."""
         with atomic(path) as temporary:
-            self.frame().to_csv(temporary, index=False, lineterminator="\n")
+            self.frame(link).to_csv(temporary, index=False, lineterminator="\n")
 
     @classmethod
     def read(cls, path: Path, space: Space, kind: Cost = LATENCY) -> Front:
@@ -183,7 +189,7 @@ class Front:
         import pandas as pd
 
         table = pd.read_csv(path, dtype={"subnet": str})
-        own = ("subnet", "accuracy_predicted", kind.column, "found_by", "assignment")
+        own = ("subnet", "accuracy_predicted", kind.column, kind.expected, "found_by", "assignment")
         indices = np.stack([SubNet.from_json(space, text).to_array() for text in table["assignment"]])
         further = {c: table[c].to_numpy(dtype=np.float64) for c in table.columns if c not in own}
         return cls(

@@ -10,6 +10,7 @@ import numpy as np
 from pymoo.indicators.hv import HV
 
 from autotailor.artifacts import write_json
+from autotailor.ir.space.link import IDENTITY, Link
 from autotailor.ir.space.subnet import largest
 from autotailor.ir.space.variable import Modification
 from autotailor.search.alternatives import BEYOND
@@ -74,6 +75,7 @@ class SearchResult:
         yardstick: Path | None = None,
         regret: Mapping[str, float] | None = None,
         never_faster: Collection[Modification] = (),
+        link: Link = IDENTITY,
     ) -> None:
         """Writes ``pareto.csv``, and as JSON the yardstick with what else the search says of itself.
 
@@ -82,8 +84,9 @@ class SearchResult:
             yardstick: path of the JSON; None writes none.
             regret: name of each budget to what its choice is expected to lose, points (``Rounds.remaining``).
             never_faster: alternatives that were left out.
+            link: from predicted costs to what the device is expected to take.
         """
-        self.front.write(pareto)
+        self.front.write(pareto, link)
         slow = [str(each) for each in never_faster]
         if yardstick is not None:
             unused = [str(each) for each in self.unused() if each not in never_faster]

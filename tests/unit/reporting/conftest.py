@@ -31,7 +31,8 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
         {
             "subnet": [f"{i:012x}" for i in range(60)],
             "accuracy_predicted": 93.5 - 9 * np.exp(-2.2 * (latency - 0.3)),
-            "latency_ms_predicted": latency,
+            "latency_ms_predicted": 0.9 * latency,
+            "latency_ms_expected": latency,
             "macs_m": latency * 11,
             "found_by": ["both"] * 60,
             "assignment": [
@@ -47,7 +48,8 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             "name": NAMES,
             "subnet": ["", *(f"{i:012x}" for i in (59, 0, 20, 40))],
             "weights": ["", "inherited", "polished", "polished", "inherited"],
-            "latency_ms_predicted": predicted,
+            "latency_ms_predicted": 0.9 * predicted,
+            "latency_ms_expected": predicted,
             "latency_ms_measured": [2.08, 2.07, 0.395, 0.948, 1.49],
             "latency_ms_standard_error": [0.01, 0.012, 0.004, 0.007, 0.009],
             "budget_ms": [np.nan, np.nan, 0.38, 1.0, 1.5],
@@ -187,7 +189,8 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
         "chosen": [True, False, True, True],
     }
     named = {"budget": budgets, "subnet": ids, "budget_ms": [0.38, 1.0, 1.0, 1.5], "budget_share": np.nan}
-    costs = {"latency_ms_predicted": [0.38, 0.92, 0.94, 1.51], "upper_ms": [0.4, 0.99, 0.98, 1.6]}
+    expected = np.array([0.38, 0.92, 0.94, 1.51])
+    costs = {"latency_ms_predicted": 0.9 * expected, "latency_ms_expected": expected, "upper_ms": 1.06 * expected}
     costs["macs_m"] = [4.2, 10.1, 10.3, 16.8]
     candidates = save("candidates", {**named, **costs, **measured_accuracy})
     session = {

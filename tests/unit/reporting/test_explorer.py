@@ -17,7 +17,7 @@ def test_every_exported_subnet_and_the_whole_front_are_known(inputs: ReportInput
     candidates = pd.read_csv(inputs.candidates, dtype={"subnet": str})
     assert set(found) == {*summary.index, *pareto["subnet"], *candidates["subnet"]}
     for _, row in candidates.iterrows():
-        evaluated = [row["latency_ms_predicted"], None, row["accuracy_posterior"], row["posterior_standard_error"]]
+        evaluated = [row["latency_ms_expected"], None, row["accuracy_posterior"], row["posterior_standard_error"]]
         assert found[row["subnet"]]["evaluated"] == pytest.approx(evaluated)
     for name, row in summary.iterrows():
         measured = [row[c] for c in ("latency_ms_measured", "latency_ms_standard_error", "accuracy_measured")]
@@ -30,16 +30,16 @@ def test_every_exported_subnet_and_the_whole_front_are_known(inputs: ReportInput
 
 def test_of_a_long_front_as_many_subnets_are_offered_as_are_drawn(inputs: ReportInputs) -> None:
     pareto = pd.read_csv(inputs.pareto, dtype={"subnet": str})
-    cost = pd.Series(range(3 * DRAWN)) / DRAWN + pareto["latency_ms_predicted"].max()
+    cost = pd.Series(range(3 * DRAWN)) / DRAWN + pareto["latency_ms_expected"].max()
     longer = pareto.iloc[[-1] * len(cost)].reset_index(drop=True)
     longer = longer.assign(
-        latency_ms_predicted=cost, subnet=[f"{number:012x}" for number in range(1000, 1000 + len(cost))]
+        latency_ms_expected=cost, subnet=[f"{number:012x}" for number in range(1000, 1000 + len(cost))]
     )
     pd.concat([pareto, longer]).to_csv(inputs.pareto, index=False)
     known = explorer(Tables(inputs))["subnets"]
     drawn = [subnet["predicted"][0] for subnet in known if subnet["kind"] == "front"]
     assert DRAWN / 2 < len(drawn) <= DRAWN
-    ends = [pareto["latency_ms_predicted"].min(), cost.max()]
+    ends = [pareto["latency_ms_expected"].min(), cost.max()]
     assert [drawn[0], drawn[-1]] == pytest.approx(ends, rel=1e-5)
     assert all(subnet["choices"] for subnet in known if subnet["kind"] == "front")
 

@@ -16,7 +16,7 @@ def summary(
     """The original at 1 ms and 90 %, and one SubNet ``ratio`` times as fast and ``change`` points more accurate."""
     columns: dict[str, list[Any]] = {
         "name": ["largest", "budget_01", "original"],
-        "latency_ms_predicted": [1.0, 1 / ratio, 1.0],
+        "latency_ms_expected": [1.0, 1 / ratio, 1.0],
         "latency_ms_measured": [1.0, 1 / ratio, 1.0],
         "latency_ms_standard_error": [latency_error] * 3,
         "budget_ms": [None, 0.5, None],
@@ -166,7 +166,7 @@ def test_a_run_of_before_without_budgets_met_has_an_answer() -> None:
 
 
 def test_without_a_device_macs_are_compared_and_latency_is_not_spoken_of() -> None:
-    table = summary().drop(columns=["latency_ms_predicted", "latency_ms_measured", "latency_ms_standard_error"])
+    table = summary().drop(columns=["latency_ms_expected", "latency_ms_measured", "latency_ms_standard_error"])
     found = answer(table.drop(columns=["budget_ms", "budget_met"]), "macs", cost=costs()["macs"])
     assert found.sentence == "`budget_01` needs 50 % of the MACs of your network and is 2.0 ±0.4 points more accurate."
     assert found.caveats == ("Latency is unknown: the run counted MACs and had no device.",)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from autotailor.search import (
     Front,
+    LatencyForecast,
     Objectives,
     SearchError,
     SearchResult,
@@ -27,6 +28,7 @@ def test_pareto_csv(objectives: Objectives, result: SearchResult, tmp_path: Path
         "subnet",
         "accuracy_predicted",
         "latency_ms_predicted",
+        "latency_ms_expected",
         "parameters_m",
         "found_by",
         "assignment",
@@ -36,6 +38,18 @@ def test_pareto_csv(objectives: Objectives, result: SearchResult, tmp_path: Path
     again = Front.read(tmp_path / "pareto.csv", objectives.space)
     np.testing.assert_array_equal(again.indices, result.front.indices)
     np.testing.assert_array_equal(again.cost, result.front.cost)
+
+
+def test_pareto_csv_says_what_a_device_is_expected_to_take(
+    objectives: Objectives, result: SearchResult, tmp_path: Path
+) -> None:
+    forecast = LatencyForecast(offset=0.2, slope=0.1, centre=0.5)
+    result.write(tmp_path / "pareto.csv", link=forecast.link())
+    table = pd.read_csv(tmp_path / "pareto.csv")
+    assert table["latency_ms_expected"].tolist() == pytest.approx([*map(forecast.expected, result.front.cost)])
+    again = Front.read(tmp_path / "pareto.csv", objectives.space)
+    np.testing.assert_array_equal(again.cost, result.front.cost)
+    assert set(again.further) == {"parameters_m"}
 
 
 def test_a_front_has_at_most_as_many_rows_as_budgets(result: SearchResult) -> None:

@@ -74,17 +74,17 @@ def _points(tables: Tables) -> list[Row]:
     summary, reached, missed = tables.needed("summary"), tables.compared.cost_column, tables.compared.missed
     subnets = summary[summary.index != ORIGINAL]
     rows: list[Row] = [
-        _point(FRONT, str(id_), row[cost.column], row["accuracy_predicted"], tables)
+        _point(FRONT, str(id_), row[cost.expected], row["accuracy_predicted"], tables)
         for id_, row in tables.drawn_front().iterrows()
     ]
     for id_, row in tables.evaluated().iterrows():
         error = float(row.get("posterior_standard_error", math.nan))
-        rows.append(_point(EVALUATED, str(id_), row[cost.column], row["accuracy_posterior"], tables, error=error))
+        rows.append(_point(EVALUATED, str(id_), row[cost.expected], row["accuracy_posterior"], tables, error=error))
     for _, row in compare.iterrows() if compare is not None else ():
         error = float(row.get("accuracy_standard_error", math.nan))
         rows.append(_point(SCALED, str(row["name"]), row[cost.reached], row["accuracy_measured"], tables, error=error))
     for name, row in subnets.iterrows():
-        rows.append(_point(PREDICTED, str(name), row[cost.column], row["accuracy_predicted"], tables))
+        rows.append(_point(PREDICTED, str(name), row[cost.expected], row["accuracy_predicted"], tables))
     for name, row in summary.iterrows():
         series = WHOLE if name == ORIGINAL else MISSED if name in missed else MEASURED
         errors = {"error": row["accuracy_standard_error"], "x_error": row.get("latency_ms_standard_error", math.nan)}
@@ -128,7 +128,7 @@ def _symbols(points: list[Row], x: Axis, y: Axis) -> Drawing:
 
 def _joined(tables: Tables, x: Axis, y: Axis) -> list[Any]:
     """Lines from predictions to measurements, and from polished SubNets to what they had with inherited weights."""
-    reached, predicted = tables.compared.cost_column, tables.cost.column
+    reached, predicted = tables.compared.cost_column, tables.cost.expected
     rows, before = [], []
     for name, row in tables.needed("summary").iterrows():
         if name == ORIGINAL:

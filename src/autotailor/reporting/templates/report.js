@@ -25,7 +25,7 @@
       found.push([`${run.cost.title}${run.cost.measured ? ", measured" : ""}`, costOf(measured)]);
       found.push([`${run.score}, measured`, accuracyOf(measured)]);
     }
-    if (run.cost.measured || !measured) found.push([`${run.cost.title}, predicted`, costOf(predicted)]);
+    if (run.cost.measured || !measured) found.push([`${run.cost.title}, ${run.cost.measured ? "expected" : "predicted"}`, costOf(predicted)]);
     if (evaluated) found.push([`${run.mean}, evaluated on the validation set`, accuracyOf(evaluated)]);
     if (predicted[2] !== null) found.push([`${run.mean}, predicted`, accuracyOf(predicted)]);
     if (measured && subnet !== reference && reference.measured) {

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from autotailor.ir.space.link import Link
 from autotailor.ir.space.metric import FloatArray, Metric
 from autotailor.ir.space.subnet import largest
 from autotailor.search.config import SearchConfig, SearchError
@@ -83,6 +84,15 @@ def read_forecast(
         return in_ms if latency is None else replace(in_ms, shares=of_shares(table, in_ms, latency))
     except (OSError, ValueError, KeyError, SearchError) as error:
         raise SearchError(f"{path} is no table of measured SubNets ({error}); run the rule validate") from error
+
+
+def read_link(path: Path) -> Link:
+    """From predicted latencies to what a device is expected to take, both in ms, by its ``validation.csv``.
+
+    Raises:
+        SearchError: as ``read_forecast``.
+    """
+    return read_forecast(path, SearchConfig()).link()
 
 
 def forecast(
