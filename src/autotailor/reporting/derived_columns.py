@@ -13,6 +13,7 @@ from autotailor.profiling.networks.promise import Promise
 from autotailor.reporting import accuracy_intervals, breakdown
 from autotailor.reporting.comparison import Comparison
 from autotailor.reporting.inputs import OPTIONAL, Tables
+from autotailor.search import expected_from_others
 from autotailor.statistics import kendall_tau
 
 NAN = float("nan")
@@ -95,6 +96,11 @@ def _latency_error(tables: Tables, row: str) -> float:
     return expected / tables.number("summary", row, "latency_ms_measured") - 1
 
 
+def _expected_within_5(validation: pd.DataFrame) -> float:
+    expected = expected_from_others(validation)
+    return NAN if expected is None else float(((expected / validation["measured_ms"] - 1).abs() <= 0.05).mean())
+
+
 def _scaled_accuracy(tables: Tables, row: str) -> float:
     """Mean accuracy over seeds of the scaled network that the comparison matched with a SubNet."""
     compare = tables.table("compare")
@@ -156,6 +162,11 @@ DERIVATIONS: dict[str, Derivation] = {
         "validation",
         "share of SubNets with a relative error of at most 5 %",
         lambda t: (t["relative_error"].abs() <= 0.05).mean(),
+    ),
+    "latency_expected_within_5": _of(
+        "validation",
+        "share of SubNets with an error of at most 5 % of what the others say that each is expected to take",
+        _expected_within_5,
     ),
     "latency_within_10": _of(
         "validation",

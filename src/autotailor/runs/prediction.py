@@ -9,7 +9,7 @@ import pandas as pd
 
 from autotailor.ir.space.subnet import SubNet
 from autotailor.runs.known_metric import Estimate
-from autotailor.search.robust.learning import forecast
+from autotailor.search.robust.learning import expected_from_others
 from autotailor.statistics import kendall_tau, kendall_tau_error
 
 MEASURED = {
@@ -99,11 +99,8 @@ def latency_agreement(validation: pd.DataFrame) -> Agreement | None:
 
 def expectation_agreement(validation: pd.DataFrame) -> Agreement | None:
     """Of expected latencies: what the other SubNets of ``validation.csv`` say of each; None with fewer than three."""
-    if len(validation) < 3:
+    if (expected := expected_from_others(validation)) is None:
         return None
-    others = (validation.drop(index=row) for row in validation.index)
-    sums = validation["predicted_ms"].tolist()
-    expected = [forecast(other, 0.5).expected(value) for other, value in zip(others, sums, strict=True)]
     source = "validation.csv: each SubNet as expected from the others"
     return _agreement("latency", "share", expected, validation["measured_ms"], source)
 

@@ -35,6 +35,6 @@ if TYPE_CHECKING:
     from autotailor.search.metrics import METRICS, MetricSpec, further_metrics, needed_columns
     from autotailor.search.optimizer import SearchResult, Yardstick, search
     from autotailor.search.robust.forecast import AS_PREDICTED, LatencyForecast
-    from autotailor.search.robust.learning import read_forecast, read_link
+    from autotailor.search.robust.learning import expected_from_others, read_forecast, read_link
 
 __getattr__ = attach(__name__)

@@ -11,6 +11,7 @@ import pytest
 from autotailor.reporting import ReportInputs
 from autotailor.reporting.derived_columns import DERIVATIONS
 from autotailor.reporting.inputs import Tables
+from autotailor.search.robust.learning import expected_from_others, forecast
 
 
 def compute(name: str, inputs: ReportInputs, row: str = "") -> float:
@@ -31,12 +32,29 @@ def test_latency_predictor(inputs: ReportInputs) -> None:
     frame.to_csv(inputs.validation, index=False)
     assert compute("latency_within_5", inputs) == pytest.approx(3 / 5)
     assert compute("latency_within_10", inputs) == pytest.approx(4 / 5)
+    assert compute("latency_expected_within_5", inputs) < 3 / 5
     assert compute("latency_median_error", inputs) == pytest.approx(0.04)
     assert compute("latency_raw_error", inputs) == pytest.approx(0.08)
     assert compute("latency_bias", inputs) == pytest.approx(0.064)
     assert compute("latency_noise_floor", inputs) == pytest.approx(0.03)
     assert compute("latency_tau", inputs) == pytest.approx(1)
     assert compute("latency_subnets", inputs) == 5
+
+
+def test_expected_latencies_follow_from_what_the_others_were_off_by(inputs: ReportInputs) -> None:
+    predicted = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    frame = pd.DataFrame({"subnet": list("abcde"), "predicted_ms": predicted, "measured_ms": 1.2 * predicted})
+    frame = frame.assign(relative_error=1 / 1.2 - 1, noise_floor=0.01, raw_error=0.0)
+    frame.loc[4, "measured_ms"] = 9.0
+    frame.to_csv(inputs.validation, index=False)
+    assert compute("latency_within_5", inputs) == 0
+    one, others = frame.loc[4], frame.drop(index=4)
+    expected = forecast(others.assign(lut_error=0.0), 0.5).expected(5.0)
+    assert (expected_from_others(frame) or [])[4] == pytest.approx(expected)
+    assert abs(expected / one["measured_ms"] - 1) > 0.05
+    frame.loc[4, "measured_ms"] = 6.0
+    frame.to_csv(inputs.validation, index=False)
+    assert compute("latency_expected_within_5", inputs) == 1
 
 
 def test_accuracy_predictor(inputs: ReportInputs) -> None:

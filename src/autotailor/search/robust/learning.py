@@ -111,6 +111,18 @@ def forecast(
     return LatencyForecast(confidence, **bias, noise=noise, usual=usual, errors=errors, sessions=sessions)
 
 
+def expected_from_others(table: pd.DataFrame) -> list[float] | None:
+    """What the other rows of ``validation.csv`` say that each SubNet is expected to take, ms.
+
+    None below three rows, and where noise floors are missing, as in tables of before.
+    """
+    columns = table[list(USED[:3])].to_numpy(dtype=np.float64).T
+    if len(table) < 3 or not np.isfinite(columns).all():
+        return None
+    biases = (learn(*np.delete(columns, row, axis=1)) for row in range(len(table)))
+    return [LatencyForecast(**asdict(bias)).expected(ms) for bias, ms in zip(biases, columns[0].tolist(), strict=True)]
+
+
 def of_shares(table: pd.DataFrame, in_ms: LatencyForecast, latency: Metric) -> LatencyForecast:
     """Of latencies of sessions in which the largest SubNet takes what ``in_ms`` expects of it.
 
