@@ -115,7 +115,14 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "standard_error",
         "own_standard_error",
     ),
-    "sensitivity": ("variable", "choice", "accuracy_drop", "standard_error"),
+    "sensitivity": (
+        "variable",
+        "choice",
+        "accuracy_drop",
+        "standard_error",
+        "divergence",
+        "divergence_standard_error",
+    ),
     "operators": ("id", "kind", "feature", "places"),
     "lut": ("operator_id", "latency_ms", "standard_error"),
     "contributors": ("name", "place", "kind", "operator", "latency_ms"),
@@ -135,6 +142,7 @@ OPTIONAL: Mapping[str, tuple[str, ...]] = {
     ),
     "validation": ("noise_floor", "raw_error", "anchor_drift", "follows"),
     "accuracy_validation": ("predicted_standard_error", "own_standard_error"),
+    "sensitivity": ("divergence", "divergence_standard_error"),
 }
 """Columns that runs of before may lack: the report shows a dash in their place."""
 FORMERLY = {"latency_ms_expected": "latency_ms_predicted"}
@@ -211,6 +219,12 @@ class Tables:
         """Rows of ``pareto.csv`` by rising cost; of a long front the best within ``DRAWN`` budgets."""
         rows = self.needed("pareto").sort_values(self.cost.expected)
         return rows.iloc[spread(rows[self.cost.expected].to_numpy(dtype=np.float64), DRAWN)]
+
+    @property
+    def has_divergences(self) -> bool:
+        """Whether ``sensitivity.csv`` says how far the answers of each modified network are from the network's."""
+        table = self.table("sensitivity")
+        return table is not None and bool(table["divergence"].notna().all())
 
     def evaluated(self) -> pd.DataFrame:
         """Rows of ``candidates.csv`` by the id of the SubNet, each once; without rows where nothing was evaluated."""

@@ -30,11 +30,11 @@ from autotailor.prediction.measured import Measured
 from autotailor.prediction.model import AccuracyModel
 from autotailor.progress.bars import track
 from autotailor.sensitivity.config import SensitivityConfig, SensitivityError
-from autotailor.statistics import accuracy, accuracy_drop
+from autotailor.statistics import accuracy, accuracy_drop, clustered_mean
 from autotailor.task.interface import Lesson
 from autotailor.task.registry import of
 
-COLUMNS = ("variable", "choice", "accuracy_drop", "standard_error")
+COLUMNS = ("variable", "choice", "accuracy_drop", "standard_error", "divergence", "divergence_standard_error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,8 @@ class Sensitivity:
 
     Attributes:
         rows: variable, choice, accuracy_drop (points; negative where accuracy rose), standard_error (points,
-            paired, clustered by base image). One row per modification; the unmodified choices have 0 and 0.
+            paired, clustered by base image), divergence and divergence_standard_error (``Task.apart``, a mean over the
+            images, clustered; empty where labels judge). One row per modification; the unmodified choices have 0 and 0.
         baseline: accuracy of the largest SubNet, percent.
         baseline_standard_error: standard error of the baseline, points.
     """
@@ -80,10 +81,13 @@ def measure(net: SuperNet, data: DataSplits, config: SensitivityConfig, journal:
     images = learnt_from(data, config)
     outcomes = evaluate(net, data, images, [base, *singles.values()], config, journal, learning(data, images))
     groups, values = images.groups, outcomes[base.id].values
-    rows = [
-        (variable, choice, *accuracy_drop(values, outcomes[subnet.id].values, groups))
-        for (variable, choice), subnet in singles.items()
-    ]
+
+    def row(subnet: SubNet) -> tuple[float, ...]:
+        outcome = outcomes[subnet.id]
+        apart = clustered_mean(outcome.losses, groups) if outcome.is_divergence else (np.nan, np.nan)
+        return (*accuracy_drop(values, outcome.values, groups), *apart)
+
+    rows = [(variable, choice, *row(subnet)) for (variable, choice), subnet in singles.items()]
     frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"choice": object})
     frame["choice"] = pd.Series([row[1] for row in rows], dtype=object)  # integers stay integers
     return Sensitivity(frame, *accuracy(values, groups))

@@ -108,6 +108,8 @@ def write_artifacts(directory: Path, seed: int = 0) -> ReportInputs:
             "choice": [f"{r[1]:g}" for r in rows],
             "accuracy_drop": [r[2] for r in rows],
             "standard_error": rng.uniform(0.1, 0.35, len(rows)),
+            "divergence": [0.01 * abs(r[2]) for r in rows],
+            "divergence_standard_error": 0.002,
         },
     )
     operators = save(

@@ -24,7 +24,9 @@ from autotailor.reporting import (
     write_figure,
 )
 from autotailor.reporting.charts.front import front
+from autotailor.reporting.charts.sensitivity import sensitivity
 from autotailor.reporting.derived_columns import DERIVATIONS
+from autotailor.reporting.html import render
 from autotailor.reporting.inputs import KEYS, Tables
 from autotailor.reporting.inputs import OPTIONAL as COLUMNS_OF_BEFORE
 
@@ -315,6 +317,22 @@ def test_a_run_without_any_device_tells_macs_and_no_latency(counted_inputs: Repo
         assert said in text
     assert page.charts == ["chart-front-0", "chart-accuracy-0", "chart-sensitivity-0"]
     write_figure("front", counted_inputs, tmp_path / "front.svg")
+
+
+def test_divergences_take_the_place_of_drops_where_they_judge(inputs: ReportInputs) -> None:
+    def drawn() -> list[float]:
+        (part,) = sensitivity(Tables(inputs))
+        points = {
+            row["hint"]: row["x"] for rows in part.chart.to_dict(validate=False)["datasets"].values() for row in rows
+        }
+        return [*points.values()]
+
+    said, table = "how far its answers are from the network", pd.read_csv(inputs.sensitivity, dtype={"choice": str})
+    assert drawn() == pytest.approx(table["divergence"].tolist(), rel=1e-4)
+    assert said in render(inputs)
+    table.assign(divergence=np.nan, divergence_standard_error=np.nan).to_csv(inputs.sensitivity, index=False)
+    assert drawn() == pytest.approx(table["accuracy_drop"].tolist(), rel=1e-4)
+    assert said not in render(inputs)
 
 
 def test_the_figure_of_a_run_with_somebody_elses_table_shows_measured_accuracies(inputs: ReportInputs) -> None:

@@ -16,6 +16,7 @@ from autotailor.sensitivity import (
     SensitivityConfig,
     SensitivityError,
     accuracy_metric,
+    measurement,
 )
 from autotailor.sensitivity.validation import COLUMNS
 
@@ -39,7 +40,8 @@ def made_up(net: autotailor.SuperNet) -> pd.DataFrame:
 
 def test_every_modification_has_a_row(resnet_net: autotailor.SuperNet, measured: Sensitivity) -> None:
     rows = measured.rows
-    assert list(rows.columns) == ["variable", "choice", "accuracy_drop", "standard_error"]
+    assert list(rows.columns) == list(measurement.COLUMNS)
+    assert rows[["divergence", "divergence_standard_error"]].isna().all(axis=None)
     assert list(zip(rows.variable, rows.choice, strict=True)) == [
         (v.name, c) for v in resnet_net.space for c in v.choices
     ]
@@ -50,6 +52,21 @@ def test_every_modification_has_a_row(resnet_net: autotailor.SuperNet, measured:
     assert 0 <= measured.baseline <= 100
     assert measured.baseline_standard_error > 0
     assert all(isinstance(c, int) for c in rows[rows.variable == "resolution"].choice)
+
+
+def test_where_divergences_judge_they_stand_beside_the_drops(
+    resnet_net: autotailor.SuperNet, measured: Sensitivity, tmp_path: Path
+) -> None:
+    judged = replace(CONFIG, judge="divergence")
+    rows = sensitivity.measure(resnet_net, tiny_data.splits(), judged, tmp_path / "journal.jsonl").rows
+    outcomes = sensitivity.evaluate_designed(resnet_net, tiny_data.splits(), judged, tmp_path / "journal.jsonl")
+    pd.testing.assert_frame_equal(rows[list(measurement.COLUMNS[:4])], measured.rows[list(measurement.COLUMNS[:4])])
+    for _, row in rows[rows["variable"] == "stage1.width"].iterrows():
+        modified = resnet_net.largest().transform(Modification(row["variable"], row["choice"]))
+        losses = outcomes.reference.losses if modified == resnet_net.largest() else outcomes.by_id[modified.id].losses
+        assert row["divergence"] == pytest.approx(float(np.mean(losses)))
+    assert (rows["divergence_standard_error"] >= 0).all()
+    assert rows["divergence"].max() > 0.0
 
 
 def test_a_second_run_takes_everything_from_the_journal(

@@ -1,4 +1,4 @@
-"""The accuracy drop of each modification: a line for each variable, a dot for each choice, a colour for each kind."""
+"""What each modification costs: a line for each variable, a dot for each choice, a colour for each kind."""
 
 import altair as alt
 
@@ -13,9 +13,13 @@ LINE = 28
 
 
 def sensitivity(tables: Tables) -> tuple[Part, ...]:
-    """The chart of the drops; ``space.json`` says the kinds of variables, without that file all are of one kind."""
+    """The chart of the drops, or of divergences where these judge.
+
+    ``space.json`` says the kinds of variables; without that file all are of one kind.
+    """
     table = tables.needed("sensitivity")
-    table = table[(table["accuracy_drop"] != 0) | (table["standard_error"].fillna(0) != 0)]
+    numbers = table[["accuracy_drop", "standard_error", "divergence"]].fillna(0)
+    table = table[(numbers != 0).any(axis=1)]
     kind_of = {v["name"]: v["kind"] for v in (tables.document("space") or {}).get("variables", ())}
     variables = list(dict.fromkeys(table["variable"]))
     rows: list[Row] = []
@@ -23,13 +27,15 @@ def sensitivity(tables: Tables) -> tuple[Part, ...]:
         drop, error, choice = row["accuracy_drop"], row["standard_error"], str(row["choice"])
         kind = str(kind_of.get(row["variable"], "modification"))
         below = sum(other["variable"] == row["variable"] for other in rows) % 2
-        at = {"variable": row["variable"], "choice": choice, "kind": kind, "x": drop, "below": below}
-        hint = f"{row['variable']} = {choice}\n{drop:+.2f} ±{error:.2f} points"
-        rows.append(at | interval(drop, error, "x") | {"hint": hint})
+        shown = (row["divergence"], row["divergence_standard_error"]) if tables.has_divergences else (drop, error)
+        at = {"variable": row["variable"], "choice": choice, "kind": kind, "x": shown[0], "below": below}
+        apart = f"divergence {shown[0]:.3f} ±{shown[1]:.3f}\n" if tables.has_divergences else ""
+        hint = f"{row['variable']} = {choice}\n{apart}{drop:+.2f} ±{error:.2f} points"
+        rows.append(at | interval(*shown, "x") | {"hint": hint})
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     colors = [color(SERIES[number % len(SERIES)]) for number in range(len(kinds))]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(kinds))]
-    x = Axis(f"{tables.score.mean} drop (points)", zero=True)
+    x = Axis("divergence" if tables.has_divergences else f"{tables.score.mean} drop (points)", zero=True)
     y = alt.Y("variable:N", title=None, sort=variables, axis=alt.Axis(grid=True, domain=False, ticks=False))
     encoded = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=colors))
     chart = alt.Chart(data(rows))
