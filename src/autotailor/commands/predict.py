@@ -77,6 +77,8 @@ def run(options: argparse.Namespace) -> None:
     _show(predictions)
     for name, metric in opened.metrics.items():
         say(f"{name} from {metric.source}")
+    if opened.score.mean_name:
+        say(f"accuracy as measured, from summary.csv, is {opened.score.name}; {opened.score.mean} is another number")
     for name, reason in unknown.items():
         say(f"{name} is not known: {reason}")
     for agreement in agreements:

@@ -186,7 +186,12 @@ class _Export:
         """Predicted cost and accuracy of a row."""
         cost = self.tables.cost
         return (
-            Fact(f"predicted {cost.title}", Cell(table, row, cost.expected), cost.unit, ".3f"),
+            Fact(
+                f"{'expected' if cost.is_measured else 'predicted'} {cost.title}",
+                Cell(table, row, cost.expected),
+                cost.unit,
+                ".3f",
+            ),
             Fact(f"predicted {self.tables.score.mean}", Cell(table, row, "accuracy_predicted"), "%", ".2f"),
         )
 

@@ -14,6 +14,8 @@ import pytest
 import autotailor
 from autotailor.__main__ import main
 from autotailor.commands import predict
+from autotailor.runs.run import Run
+from autotailor.task.scores import Score
 
 
 def test_json_is_one_object_and_all_of_the_answer(finished_run: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -34,6 +36,18 @@ def test_people_see_every_export_with_units_and_sources(finished_run: Path, caps
     ]  # fmt: skip
     assert "latency from lut.csv" in printed
     assert "energy is not known" in printed
+
+
+def test_scores_that_are_no_mean_over_pictures_are_told_apart(
+    finished_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said() -> bool:
+        assert main(["predict", str(finished_run), "--subnet", "budget_02"]) == 0
+        return "accuracy as measured, from summary.csv, is mAP; picture AP is another number" in capsys.readouterr().out
+
+    assert not said()
+    monkeypatch.setattr(Run, "score", Score("mAP", "best", mean_name="picture AP"))
+    assert said()
 
 
 def test_names_in_a_runs_tables_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
