@@ -56,7 +56,11 @@ def report(campaign: Campaign, csv: Path, drawn: Path) -> None:
     given, name = 100 * float(np.mean(whole)), csv.stem
     title = name.replace("_", " ")
     console = Console(width=150)
-    console.print(plain_table(rows[list(SHOWN)], f"Right answers of the test set; the given network has {given:.1f} %"))
+    console.print(
+        plain_table(
+            rows.reindex(columns=list(SHOWN)), f"Right answers of the test set; the given network has {given:.1f} %"
+        )
+    )
     for ours in (each for each in (answers.OURS, ALTERNATIVES) if any(one.method == each for one in known)):
         apart = pd.DataFrame(list(answers.standings(answers.table(known, groups, order, ours), ours)))
         console.print(plain_table(apart, f"{ours} and the best rival"))
