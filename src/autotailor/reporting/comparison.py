@@ -51,7 +51,7 @@ class Comparison:
 
     @cached_property
     def cost_column(self) -> str:
-        """The column with measured latencies if every row has one, else with the predicted cost."""
+        """The column with measured latencies if every row has one, else with the expected cost."""
         return self.cost.reached if self.summary[self.cost.reached].notna().all() else self.cost.expected
 
     @property

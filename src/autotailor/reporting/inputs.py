@@ -220,7 +220,7 @@ class Tables:
         rows = self.needed("pareto").sort_values(self.cost.expected)
         return rows.iloc[spread(rows[self.cost.expected].to_numpy(dtype=np.float64), DRAWN)]
 
-    @property
+    @cached_property
     def has_divergences(self) -> bool:
         """Whether ``sensitivity.csv`` says how far the answers of each modified network are from the network's."""
         table = self.table("sensitivity")

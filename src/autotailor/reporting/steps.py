@@ -185,13 +185,9 @@ class _Export:
     def _predicted(self, table: str, row: str) -> tuple[Fact, Fact]:
         """Predicted cost and accuracy of a row."""
         cost = self.tables.cost
+        how = "expected" if cost.is_measured else "predicted"
         return (
-            Fact(
-                f"{'expected' if cost.is_measured else 'predicted'} {cost.title}",
-                Cell(table, row, cost.expected),
-                cost.unit,
-                ".3f",
-            ),
+            Fact(f"{how} {cost.title}", Cell(table, row, cost.expected), cost.unit, ".3f"),
             Fact(f"predicted {self.tables.score.mean}", Cell(table, row, "accuracy_predicted"), "%", ".2f"),
         )
 

@@ -18,24 +18,25 @@ def sensitivity(tables: Tables) -> tuple[Part, ...]:
     ``space.json`` says the kinds of variables; without that file all are of one kind.
     """
     table = tables.needed("sensitivity")
+    is_apart = tables.has_divergences
     numbers = table[["accuracy_drop", "standard_error", "divergence"]].fillna(0)
     table = table[(numbers != 0).any(axis=1)]
     kind_of = {v["name"]: v["kind"] for v in (tables.document("space") or {}).get("variables", ())}
     variables = list(dict.fromkeys(table["variable"]))
+    cost, error_of = ("divergence", "divergence_standard_error") if is_apart else ("accuracy_drop", "standard_error")
     rows: list[Row] = []
     for row in table.to_dict("records"):
         drop, error, choice = row["accuracy_drop"], row["standard_error"], str(row["choice"])
         kind = str(kind_of.get(row["variable"], "modification"))
         below = sum(other["variable"] == row["variable"] for other in rows) % 2
-        shown = (row["divergence"], row["divergence_standard_error"]) if tables.has_divergences else (drop, error)
-        at = {"variable": row["variable"], "choice": choice, "kind": kind, "x": shown[0], "below": below}
-        apart = f"divergence {shown[0]:.3f} ±{shown[1]:.3f}\n" if tables.has_divergences else ""
+        at = {"variable": row["variable"], "choice": choice, "kind": kind, "x": row[cost], "below": below}
+        apart = f"divergence {row[cost]:.3f} ±{row[error_of]:.3f}\n" if is_apart else ""
         hint = f"{row['variable']} = {choice}\n{apart}{drop:+.2f} ±{error:.2f} points"
-        rows.append(at | interval(*shown, "x") | {"hint": hint})
+        rows.append(at | interval(row[cost], row[error_of], "x") | {"hint": hint})
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     colors = [color(SERIES[number % len(SERIES)]) for number in range(len(kinds))]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(kinds))]
-    x = Axis("divergence" if tables.has_divergences else f"{tables.score.mean} drop (points)", zero=True)
+    x = Axis("divergence" if is_apart else f"{tables.score.mean} drop (points)", zero=True)
     y = alt.Y("variable:N", title=None, sort=variables, axis=alt.Axis(grid=True, domain=False, ticks=False))
     encoded = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=colors))
     chart = alt.Chart(data(rows))
