@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from autotailor.ir.errors import printable
+from autotailor.progress.record import DONE, FAILED, STOPPED, last_lines
+from autotailor.progress.status import RUNNING, WAITING
 from autotailor.project import termination
-from console.plan import DONE, FAILED, RUNNING, STOPPED, WAITING, Job, Plan, duration
+from console.plan import Job, Plan, duration
 from console.views import Display, Lines, View
 
 OUTPUT = Path(".snakemake/autotailor/output.txt")
 """What the jobs print beside their logs, libraries written in C included."""
-TAIL = 12
 NOISE = (
     "Assuming unrestricted shared filesystem usage",
     "Building DAG of jobs",
@@ -213,15 +214,6 @@ def planned(workflow: Any) -> list[Job]:
 def all_done(stages: int, spent: str) -> str:
     """The last line of a run that has done all its stages, in a time such as ``6:06``."""
     return f"All {stages} stages are done in {spent}." if stages > 1 else f"The stage is done in {spent}."
-
-
-def last_lines(path: Path, start: int = 0) -> list[str]:
-    """The end of a text file, without empty lines and what stands before a byte; nothing where there is none."""
-    try:
-        lines = path.read_bytes()[start:].decode(errors="replace").splitlines()
-    except OSError:
-        return []
-    return [line for line in lines if line.strip()][-TAIL:]
 
 
 def _keep(plan: Plan, outcome: str = "") -> None:

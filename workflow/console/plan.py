@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from autotailor.progress import Record, read_record, record_of
-
-RUN = Path("logs/run.json")
-WAITING, RUNNING, DONE, FAILED, STOPPED = "waiting", "running", "done", "failed", "stopped"
+from autotailor.progress.record import DONE, FAILED, STOPPED, write_note
+from autotailor.progress.status import RUN, RUNNING, WAITING
 
 
 @dataclass
@@ -112,10 +109,7 @@ class Plan:
             "outcome": outcome,
             "jobs": [asdict(job) for job in self.jobs],
         }
-        RUN.parent.mkdir(parents=True, exist_ok=True)
-        temporary = RUN.with_name(f".{RUN.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
-        temporary.replace(RUN)
+        write_note(RUN, content)
 
 
 def duration(seconds: float) -> str:

@@ -11,8 +11,9 @@ from rich.live import Live
 from rich.text import Text
 
 from autotailor.commands.terminal import say, terminal
-from autotailor.progress.record import KILLERS, has_told
-from console.plan import DONE, FAILED, RUNNING, Job, Plan, duration
+from autotailor.progress.record import DONE, FAILED, KILLERS, has_told
+from autotailor.progress.status import RUNNING
+from console.plan import Job, Plan, duration
 
 
 class View(ABC):

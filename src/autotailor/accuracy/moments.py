@@ -107,9 +107,10 @@ def _rotated(net: SuperNet, calibrator: Calibrator, device: torch.device) -> Sup
         answers(each.module(logits=True).eval().to(device), each.largest(), images) for each in (net, turned)
     )
     pairs = zip(tensors(before), tensors(after), strict=True)
-    apart = max(float((one - other).abs().max() / one.abs().max()) for one, other in pairs)
+    differences = [(one - other).abs().max() / one.abs().max().clamp_min(1e-30) for one, other in pairs]
+    apart = float(torch.stack(differences).max())
     streams = f"{len(turned.rotations)} streams in the coordinates that their readers need"
-    if apart > ROUNDING:
+    if not apart <= ROUNDING:  # nor NaN
         logging.warning("%s change the network's outputs by %.1g of the largest: they stay as they are", streams, apart)
         return net
     logging.info("%s; the network's outputs stay within %.1g of the largest", streams, apart)

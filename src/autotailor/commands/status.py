@@ -11,7 +11,8 @@ from pathlib import Path
 from autotailor.commands import answer
 from autotailor.commands.terminal import given_path, say
 from autotailor.contents import altered, altered_sentence
-from autotailor.progress.status import FAILED, KILLED, RUNNING, STARTING, STOPPED, StageStatus, Status, read_status
+from autotailor.progress.record import FAILED, STOPPED
+from autotailor.progress.status import KILLED, RUNNING, STARTING, StageStatus, Status, read_status
 
 MARKS = {"done": "✓", RUNNING: "▸", "waiting": "·", STOPPED: "‖", FAILED: "✗", KILLED: "✗"}
 

@@ -207,8 +207,8 @@ class RunConfig(Section, error=ConfigError, kw_only=True):
         workers: SubNets that run side by side on the processor, in fine-tuning and while sensitivities are measured.
             Results do not depend on it. On an accelerator SubNets run in turn.
         model: the network.
-        device: the target device (````profiling.DeviceConfig````, or ````search.Counting```` without one).
-        data: pictures and labels (````data.datasets````).
+        device: the target device (``profiling.DeviceConfig``, or ``search.Counting`` without one).
+        data: pictures and labels (``data.datasets``).
         finetune: training of the SuperNet.
         search: search of the front.
         polish: training of single SubNets.

@@ -12,14 +12,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import torch
 
 from autotailor.exits.answers import ExitError
 from autotailor.exits.costs import WithExits
 from autotailor.exits.heads import named, segments
-from autotailor.export.verification import Array, Arrays, arrays, as_arrays, run_onnx
+from autotailor.export.verification import Array, Arrays, arrays, as_arrays, relative_error, run_onnx
 from autotailor.ir.execution.modules.graph import GraphModule
 from autotailor.ir.execution.onnx_writer import to_onnx
 from autotailor.ir.graph import Graph
@@ -67,7 +66,7 @@ def write_files(
         if runtime.name == "ncnn":
             check_splits((folder / runtime.files[0]).read_text(encoding="utf-8"))
         answers[runtime.name] = arrays(runtime.run(folder, images))
-    errors = {name: _error(each, reference) for name, each in answers.items()}
+    errors = {name: relative_error(each, reference) for name, each in answers.items()}
     if wrong := {name: error for name, error in errors.items() if not error <= tolerance}:
         raise ExitError(
             f"{folder}: exits in {', '.join(f'{name} ({error:.1e})' for name, error in wrong.items())} differ from "
@@ -107,11 +106,6 @@ def check_splits(param: str) -> None:
         raise ExitError(
             f"ncnn: several layers read {', '.join(shared)} without a Split, so that a second answer is empty"
         )
-
-
-def _error(answers: tuple[Array, ...], reference: tuple[Array, ...]) -> float:
-    pairs = [(y.reshape(x.shape), x) for y, x in zip(answers, reference, strict=True)]
-    return max(float(np.abs(y - x).max()) / max(float(np.abs(x).max()), 1e-30) for y, x in pairs)
 
 
 def write_description(folder: Path, content: dict[str, Any]) -> None:

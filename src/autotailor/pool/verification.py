@@ -82,7 +82,7 @@ def _compared(pool: OpenPool, member: Member, own: ExportedMember, task: Task) -
         compare(member.name, "ncnn", "", partial(_same, answer), own.images, reference, task)
         for answer, reference in zip(answers, expected, strict=True)
     ]
-    return replace(comparisons[-1], max_relative_error=max(each.max_relative_error for each in comparisons))
+    return replace(comparisons[-1], max_relative_error=float(np.max([each.max_relative_error for each in comparisons])))
 
 
 def _same(answer: Float32, _: Float32) -> Float32:

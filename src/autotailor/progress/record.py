@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 SUFFIX = ".progress.json"
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
-
-
+TAIL = 12
+"""Lines of a log that are shown where its rule has failed."""
 KILLERS = "by somebody, by a time limit, or because memory ran out"
 """Who ends a process that cannot say so: its record has no outcome."""
 
@@ -90,9 +90,18 @@ def read_record(path: Path) -> Record | None:
         return None
 
 
-def write_note(path: Path, note: DataclassInstance) -> None:
-    """Writes a dataclass as JSON; a reader sees the old note or the new one."""
+def last_lines(path: Path, start: int = 0) -> list[str]:
+    """The end of a text file, without empty lines and what stands before a byte; nothing where there is none."""
+    try:
+        lines = path.read_bytes()[start:].decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    return [line for line in lines if line.strip()][-TAIL:]
+
+
+def write_note(path: Path, note: DataclassInstance | Mapping[str, Any]) -> None:
+    """Writes a dataclass, or a dictionary, as JSON; a reader sees the old note or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(note)) + "\n", encoding="utf-8")
+    temporary.write_text(json.dumps(note if isinstance(note, Mapping) else asdict(note)) + "\n", encoding="utf-8")
     temporary.replace(path)

@@ -12,14 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from autotailor.ir.errors import AutoTailorError
-from autotailor.progress.record import KILLERS, has_told, read_record, record_of
+from autotailor.progress.record import (
+    DONE,
+    FAILED,
+    KILLERS,
+    STOPPED,
+    Record,
+    has_told,
+    last_lines,
+    read_record,
+    record_of,
+)
 from autotailor.progress.starting import Starting, is_alive, starting
 
 RUN = Path("logs/run.json")
 LOCKS = Path(".snakemake/locks")
-LINES = 12
-WAITING, RUNNING, DONE, FAILED, STOPPED, KILLED = "waiting", "running", "done", "failed", "stopped", "killed"
-STARTING = "starting"
+STARTING, WAITING, RUNNING, KILLED = "starting", "waiting", "running", "killed"
 
 
 class ProgressError(AutoTailorError):
@@ -140,7 +148,8 @@ def _starting(started: Starting) -> Status:
 
 def _stage(folder: Path, job: Mapping[str, Any], alive: bool) -> StageStatus:
     """One stage, from the job in ``run.json`` and the record beside its log."""
-    record = read_record(folder / record_of(job["log"]))
+    path = folder / record_of(job["log"])
+    record = read_record(path)
     if record and (job["begun"] is None or record.begun < job["begun"] - 1):
         record = None  # of an earlier run
     state, ended = job["state"], record.outcome if record else ""
@@ -148,9 +157,9 @@ def _stage(folder: Path, job: Mapping[str, Any], alive: bool) -> StageStatus:
         state = STOPPED
     elif state == RUNNING or (state == WAITING and job["begun"]):
         state = ended or (RUNNING if alive and state == RUNNING else KILLED)
-    elif state == FAILED and record and not ended and not has_told(job["rule"], _last_lines(folder / job["log"])):
+    elif state == FAILED and record and not ended and not has_told(job["rule"], last_lines(folder / job["log"])):
         state = KILLED
-    seconds = None if job["begun"] is None or (record is None and state != RUNNING) else _seconds(job, record)
+    seconds = _seconds(job["begun"], record, state == RUNNING, path)
     failed = state in (FAILED, KILLED)
     return StageStatus(
         rule=job["rule"],
@@ -161,12 +170,17 @@ def _stage(folder: Path, job: Mapping[str, Any], alive: bool) -> StageStatus:
         now="" if record is None or failed else record.result if state == DONE else record.now,
         warnings=record.warnings if record else (),
         log=job["log"],
-        last_lines=tuple(_last_lines(folder / job["log"])) if failed else (),
+        last_lines=tuple(last_lines(folder / job["log"])) if failed else (),
     )
 
 
-def _seconds(job: Mapping[str, Any], record: Any) -> float:
-    return float(record.seconds) if record else time.time() - float(job["begun"])
+def _seconds(begun: float | None, record: Record | None, runs: bool, path: Path) -> float | None:
+    """How long a stage has run; until its last word, where it was killed."""
+    if begun is None or (record is None and not runs):
+        return None
+    if record is None:
+        return time.time() - begun
+    return record.seconds if runs or record.ended is not None else max(0.0, path.stat().st_mtime - record.begun)
 
 
 def _sentence(state: str, content: Mapping[str, Any], stages: tuple[StageStatus, ...]) -> str:
@@ -211,12 +225,3 @@ def _clock(moment: float) -> str:
 
 def _ago(moment: float) -> timedelta:
     return timedelta(seconds=round(time.time() - moment))
-
-
-def _last_lines(path: Path) -> list[str]:
-    """The end of a log, without empty lines."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    return [line for line in text.splitlines() if line.strip()][-LINES:]

@@ -91,11 +91,6 @@ def _over_budget(tables: Tables, row: str) -> float:
     return compared.number(row, tables.cost.reached) / compared.number(row, tables.cost.budget) - 1
 
 
-def _latency_error(tables: Tables, row: str) -> float:
-    expected = tables.number("summary", row, tables.cost.expected)
-    return expected / tables.number("summary", row, "latency_ms_measured") - 1
-
-
 def _expected_within_5(validation: pd.DataFrame) -> float:
     expected = expected_from_others(validation)
     return NAN if expected is None else float(((expected / validation["measured_ms"] - 1).abs() <= 0.05).mean())
@@ -247,7 +242,6 @@ DERIVATIONS: dict[str, Derivation] = {
     "accuracy_change_error": _compared(
         "standard error of that difference: both see the same images", lambda c, row: c.accuracy_change(row).error
     ),
-    "latency_error": Derivation(("summary",), "expected over measured latency, minus one", _latency_error),
     "scaled_accuracy": Derivation(
         ("compare",), "{score} of the scaled network at this {cost}, mean over seeds", _scaled_accuracy
     ),

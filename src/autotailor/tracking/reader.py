@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import platform
 import shutil
+import time
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -31,6 +32,8 @@ Content = TypeVar("Content", Dataset, ExportedModel)
 PROGRESS = ".done"
 ASIDE = ".refused"
 KILLED = json.dumps({"event": "end", "status": "KILLED", "time": None})
+ABANDONED = 60.0
+"""Seconds after which a journal without a first line has lost its writer: it was killed, or the disk was full."""
 SYSTEM = "system/"
 """Prefix of the metrics that MLflow shows as the machine's."""
 
@@ -87,6 +90,8 @@ class Reader:
     def _follow(self, path: Path) -> None:
         """Writes the new lines of one journal, and removes the journal after its last line."""
         lines = _lines(path)
+        if not lines and time.time() - path.stat().st_mtime > ABANDONED:
+            path.unlink(missing_ok=True)
         if not lines or self._journal(path, lines[0]) is None:
             return
         orphaned = _orphaned(json.loads(lines[0]))

@@ -87,6 +87,13 @@ def test_a_stage_that_was_killed_is_told_from_one_that_says_why_it_failed(tmp_pa
     )
 
 
+def test_a_stage_that_was_killed_ran_until_its_last_word(tmp_path: Path) -> None:
+    write(tmp_path, "failed", {"finetune": "failed"}, ended=time.time())
+    record(tmp_path, "finetune", said="epoch 1 of 9")  # begun at 1000
+    os.utime(record_of(tmp_path / "logs" / "m" / "finetune.log"), (1060.0, 1060.0))
+    assert [stage.seconds for stage in read_status(tmp_path).stages] == [60.0]
+
+
 def test_a_stage_that_could_not_record_its_end_on_a_full_disk_is_not_called_killed(tmp_path: Path) -> None:
     write(tmp_path, "failed", {"finetune": "failed", "search": "waiting"}, ended=time.time())
     record(tmp_path, "finetune", said="epoch 1 of 9")

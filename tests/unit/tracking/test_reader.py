@@ -1,6 +1,7 @@
 """Journals are read into the store: what MLflow refuses, what fails for a moment, what was read before."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -175,6 +176,18 @@ def test_a_journal_never_makes_two_runs_and_a_torn_line_waits(store: Store, tmp_
             path.write_text(path.read_text().removesuffix('{"event": "met'))
     Reader(store, tmp_path / JOURNALS).read()
     assert statuses(store)["compile"] == ["FINISHED"]
+
+
+def test_a_journal_whose_writer_was_killed_before_the_first_line_does_not_wait_for_ever(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / JOURNALS).mkdir()
+    new, old = (tmp_path / JOURNALS / f"{name}.jsonl" for name in ("new", "old"))
+    for path in (new, old):
+        path.write_text('{"event": "sta')
+    os.utime(old, (1000.0, 1000.0))
+    assert Reader(store, tmp_path / JOURNALS).read()
+    assert [new.exists(), old.exists()] == [True, False]
 
 
 def test_results_that_were_deleted_stay_deleted_while_a_recorder_runs(store: Store, tmp_path: Path) -> None:

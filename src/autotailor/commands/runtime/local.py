@@ -51,7 +51,7 @@ def serve(folder: Path, address: Address, options: Sequence[str]) -> None:
         process.stdout.read()  # the last status
         code = process.wait()
     listening.join()
-    if code != 0:
+    if code not in (0, -signal.SIGINT, -signal.SIGTERM):  # a signal ends it as well while it loads
         raise PoolError(errors[-1] if errors else f"{library.SERVER} has ended with exit code {code}; start it again")
     say("stopped")
 

@@ -1,7 +1,7 @@
 """Charts in a page and in files: Altair says what they show, vl-convert draws them, and Vega makes them live.
 
 A page holds each chart twice: drawn, for readers without JavaScript, and as a specification of Vega, which the page's
-script draws anew as wide as the window is. Altair is imported here alone, because its import takes a third of a second.
+script draws anew as wide as the window is.
 """
 
 import json

@@ -19,11 +19,9 @@ public:
     static constexpr double forgetting = 0.8, prior = 0.02, least_slowdown = 0.2;
 
     double slowdown[3] = {1.0, 1.0, 1.0};
-    double waiting = 0.0;  // wall time that is no CPU time, as a share of the CPU time
-    double ratio = 1.0;    // slowdown of all classes together
+    double ratio = 1.0;  // slowdown of all classes together
 
-    LoadModel() : LoadModel(1.0, 0.0) {}
-    LoadModel(double ratio_of_all, double waiting_share) : waiting(waiting_share), ratio(ratio_of_all) {
+    explicit LoadModel(double ratio_of_all = 1.0) : ratio(ratio_of_all) {
         for (int i = 0; i < 3; ++i) {
             slowdown[i] = ratio_of_all;
             information_[i][i] = prior;
@@ -31,8 +29,8 @@ public:
         }
     }
 
-    // One more inference of a member with these latencies without load; the times are positive.
-    void observe(const double split_ms[3], double wall_ms, double cpu_ms) {
+    // One more inference of a member with these latencies without load; its CPU time is positive.
+    void observe(const double split_ms[3], double cpu_ms) {
         constexpr double kept = forgetting, fresh = 1 - forgetting;
         const double nominal = split_ms[0] + split_ms[1] + split_ms[2], slower = cpu_ms / nominal;
         ratio = kept * ratio + fresh * slower;
@@ -42,7 +40,6 @@ public:
             information_[i][i] += fresh * prior;
             moment_[i] = kept * moment_[i] + slower * (split_ms[i] / nominal) + fresh * prior * ratio;
         }
-        waiting = kept * waiting + fresh * std::max(0.0, wall_ms / cpu_ms - 1);
         solve();
     }
 

@@ -26,13 +26,13 @@ public:
         note(cpu / cpu_ms(split_ms, 1), wall_ms, cpu);
         waits.forget_before_change();
         if (is_step()) {
-            load = LoadModel(cpu / (split_ms[0] + split_ms[1] + split_ms[2]), std::max(0.0, wall_ms / cpu - 1));
+            load = LoadModel(cpu / (split_ms[0] + split_ms[1] + split_ms[2]));
             forecast = Forecast();
             residuals_.clear();
         } else if (std::fabs(std::log(residuals_.back())) > surprise) {
             return;  // alone, it may be an accident
         }
-        load.observe(split_ms, wall_ms, cpu);
+        load.observe(split_ms, cpu);
         forecast.observe(load.ratio);
     }
 

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -43,10 +44,12 @@ public:
 
     clockid_t clock() const { return clock_; }
 
-    // Prepares a member next; an earlier wish that has not begun is forgotten.
+    // Prepares a member next; an earlier wish that has not begun is forgotten. What is being prepared, or has been and waits to be
+    // taken, is not prepared again: a second network would take the place of one that may be running.
     void want(size_t number) {
         const std::lock_guard<std::mutex> lock(guard_);
-        wanted_ = number == working_on_ ? none : number;
+        const auto is_it = [number](const Done& each) { return each.number == number; };
+        wanted_ = number == working_on_ || std::any_of(done_.begin(), done_.end(), is_it) ? none : number;
         wake_.notify_one();
     }
 
@@ -65,11 +68,6 @@ public:
         done_.pop_back();
         has_done_.store(!done_.empty(), std::memory_order_release);
         return true;
-    }
-
-    bool is_idle() {
-        const std::lock_guard<std::mutex> lock(guard_);
-        return working_on_ == none && wanted_ == none && retired_.empty() && done_.empty();
     }
 
 private:

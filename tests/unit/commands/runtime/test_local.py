@@ -18,7 +18,7 @@ import pytest
 
 from autotailor.__main__ import main
 from autotailor.project import places
-from autotailor.serving import Client
+from autotailor.serving import Client, library
 from autotailor.serving.files import INDEX, Index
 from pools import TinyPool, tiny_pool
 from served import serve_binary
@@ -57,6 +57,18 @@ def test_a_signal_ends_it_in_order(pool: TinyPool, tmp_path: Path, number: signa
         assert process.communicate(timeout=20) == ("stopped\n", "")
         assert process.returncode == 0
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_order_while_the_pool_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool, server = tiny_pool(tmp_path / "pool"), tmp_path / "server"
+    server.write_text(f"#!/bin/sh\nkill -{number.value} $$\n")
+    server.chmod(0o755)
+    monkeypatch.setattr(library, "built", lambda name: server)
+    assert main(["runtime", "serve", str(pool.folder), "--listen", str(tmp_path / "s")]) == 0
+    assert capsys.readouterr() == ("stopped\n", "")
 
 
 def test_no_server_is_left_where_the_command_is_killed(pool: TinyPool, tmp_path: Path) -> None:

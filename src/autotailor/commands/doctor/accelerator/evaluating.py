@@ -47,7 +47,8 @@ def calibration(lab: Lab) -> Numbers:
             statistics = calibrator.statistics(lab.net.module().eval().to(device), subnet)
         pairs.append({name: torch.stack(pair).cpu() for name, pair in statistics.items()})
     ours, theirs = pairs
-    worst = max(float((theirs[name] - ours[name]).abs().max() / ours[name].abs().max()) for name in ours)
+    apart = [(theirs[name] - ours[name]).abs().max() / ours[name].abs().max().clamp_min(1e-30) for name in ours]
+    worst = float(torch.stack(apart).max())
     if not worst <= LOSS:
         raise FitnessError(
             f"statistics of BatchNorm on {lab.device} differ by {worst:.2g} from the processor's; expected {LOSS:g}"

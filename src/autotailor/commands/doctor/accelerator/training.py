@@ -182,14 +182,13 @@ def resumption(lab: Lab) -> Numbers:
             f"a training on {lab.device} that was killed began anew; its checkpoint was not taken for its own"
         )
     whole = _train(lab, config, saved, lab.folder / "whole")
-    differences = [float(np.abs(whole[name] - resumed[name]).max()) for name in whole]
-    if max(differences) > LOSS:
+    worst = float(np.max([np.abs(whole[name] - resumed[name]).max() for name in whole]))
+    if not worst <= LOSS:  # nor NaN
         raise FitnessError(
             f"a training on {lab.device} that was killed and went on ends with weights that differ by "
-            f"{max(differences):.2g} from one that was not; trainings there are not repeatable"
+            f"{worst:.2g} from one that was not; trainings there are not repeatable"
         )
     at = before["state"]["position"]
-    worst = max(differences)
     return {"epoch": at["epoch"], "step": at["batch"], "difference": worst, "bit_equal": "no" if worst else "yes"}
 
 
