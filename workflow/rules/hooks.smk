@@ -104,14 +104,16 @@ def look_at_spaces():
 
 
 @refusing
+def rules_of(model, jobs):
+    """The rules that run for a model."""
+    return {job.rule.name for job in jobs if job.wildcards_dict.get("model") == model}
+
+
 def fetch_teachers():
     """Refuses a network of timm that is to teach in this run and whose weights cannot be fetched."""
     jobs = list(workflow.dag.needrun_jobs())
     for model in MODELS:
-        rules_to_run = {
-            job.rule.name for job in jobs if job.wildcards_dict.get("model") == model
-        }
-        configuration.fetch_teachers(of_model(model), rules_to_run)
+        configuration.fetch_teachers(of_model(model), rules_of(model, jobs))
 
 
 def measures_on(job, device):
@@ -122,9 +124,7 @@ def measures_on(job, device):
 
 def check_operators(pair, jobs):
     """Refuses a pair whose device cannot run an operator of its space, where the run trains its model."""
-    rules_to_run = {
-        job.rule.name for job in jobs if job.wildcards_dict.get("model") == pair.model
-    }
+    rules_to_run = rules_of(pair.model, jobs)
     found = MATRIX.configuration(pair)
     if not found["profile"]["lut"] and rules_to_run & {"pretrain", "finetune"}:
         logger.info(

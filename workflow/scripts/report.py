@@ -14,10 +14,7 @@ with stage(snakemake) as this:
     with artifacts.atomic(snakemake.output.configuration) as path:
         path.write_text(json.dumps(tracking.public(this.params["configuration"]), indent=2) + "\n", encoding="utf-8")
     with artifacts.atomic(snakemake.output.timings) as path:
-        rows = [
-            (log.stem, pd.read_csv(log, sep="\t")["s"].iloc[0])
-            for log in sorted(logs, key=lambda path: path.stat().st_mtime)
-        ]
+        rows = [(log.stem, pd.read_csv(log, sep="\t")["s"].iloc[0]) for log in logs]
         pd.DataFrame(rows, columns=["stage", "seconds"]).to_csv(path, index=False)
     tables = {name: Path(path) for name, path in snakemake.input.items() if path and name != "exports"}
     inputs = reporting.ReportInputs(

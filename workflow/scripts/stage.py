@@ -224,7 +224,7 @@ def stage(snakemake):
     outputs = [Path(path) for path in snakemake.output if Path(path) != record]
     for output in (*outputs, record):
         artifacts.sweep(output.parent, output.name)
-    try:
+    with _ended(snakemake, recorder):
         with _child(snakemake) as run, tracking.watched(run):
             mixes = described.of == "fleet"  # inputs come from several configurations, whose sections may differ
             inputs = [] if mixes else [Path(path) for path in snakemake.input]
@@ -243,6 +243,13 @@ def stage(snakemake):
                     run.artifact(path)
         if recorder:
             recorder.finish("; ".join(this.told))
+
+
+@contextmanager
+def _ended(snakemake, recorder):
+    """Says how the block has failed, in the log and in the record, and ends the process with that."""
+    try:
+        yield
     except KeyboardInterrupt:
         logging.info("%s ends because of SIGINT; the same command goes on with what the rule has kept", snakemake.rule)
         if recorder:

@@ -144,18 +144,13 @@ def structure(model: Mapping[str, Any]) -> SuperNet:
     )
 
 
-def refusal(question: Mapping[str, Any]) -> str:
-    """The reason why a device cannot run a model, or why the model cannot be compiled; empty where it can.
+def _examined(question: Mapping[str, Any]) -> tuple[str, SuperNet | None]:
+    """The reason why a device cannot run a model, or why it cannot be compiled, empty where it can; and the network.
 
     Args:
         question: the sections ``model`` and ``device`` (None: no device is asked about), and ``compiled``, the file of
             the compiled SuperNet or None.
     """
-    return _examined(question)[0]
-
-
-def _examined(question: Mapping[str, Any]) -> tuple[str, SuperNet | None]:
-    """The reason for a refusal, and the network; see ``refusal``."""
     import autotailor
     from autotailor import profiling
     from autotailor.compiler import check, numbers

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from autotailor.artifacts import read_json
 from autotailor.exits.answers import CONFIDENCES, LAST, ExitError
 from autotailor.exits.files import ASKED, DESCRIPTION, GUARANTEED, segment_files
+from autotailor.export.verification import onnx_session
 from autotailor.profiling.runtimes.ncnn.runtime import FP16_OPTIONS, FP32_OPTIONS
 
 Image = npt.NDArray[np.float32]
@@ -132,12 +133,7 @@ class Chain:
 
 def _segments(folder: Path) -> Callable[[Image], Iterator[Image]]:
     """The answers of a chain of ONNX files, each computed when it is asked for."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    providers = ["CPUExecutionProvider"]
-    sessions = [onnxruntime.InferenceSession(str(path), options, providers=providers) for path in segment_files(folder)]
+    sessions = [onnx_session(path) for path in segment_files(folder)]
 
     def run(image: Image) -> Iterator[Image]:
         handed: Any = image

@@ -15,7 +15,6 @@ right and the last one wrong count for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,9 +54,7 @@ def p_value(losses: Floats, epsilon: float, delta: float) -> float:
     return float(min(1.0, 1.0 / max(wealth.max(initial=1.0), 1.0)))
 
 
-def guaranteed(
-    answers: Answers, costs: Costs, guarantee: Guarantee, seed: int = 0, choices: Sequence[Policy] | None = None
-) -> Policy | None:
+def guaranteed(answers: Answers, costs: Costs, guarantee: Guarantee, seed: int = 0) -> Policy | None:
     """The thresholds that cost least in the mean among those that lose at most epsilon with probability 1 - delta.
 
     Args:
@@ -65,16 +62,14 @@ def guaranteed(
         costs: of segments and heads.
         guarantee: epsilon and delta.
         seed: of the order of the pictures.
-        choices: to be tested; by default those of ``front`` on the first half of the pictures.
 
     Returns:
         The thresholds, with what they are worth on the half that tested them; None where none pass that have exits.
     """
     order = np.random.default_rng(seed).permutation(len(answers))
     first, second = (answers.of(half) for half in np.array_split(order, 2))
-    if choices is None:
-        every = front(first, costs)
-        choices = every[:: max(1, len(every) // MOST_CHOICES)]
+    every = front(first, costs)
+    choices = every[:: max(1, len(every) // MOST_CHOICES)]
 
     def losses(policy: Policy, of: Answers) -> Floats:
         return np.asarray(of.right[:, -1] - policy.right(of))

@@ -13,7 +13,6 @@ pass over the pictures therefore gives accuracy, expected cost and its second mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -173,9 +172,3 @@ def dominated(answers: Answers) -> tuple[int, ...]:
     """The exits that are not more accurate than an earlier one, so that they only cost (AdaScale's exit 4)."""
     accuracy = answers.right.mean(axis=0)[:-1]
     return tuple(e for e in range(1, len(accuracy)) if accuracy[e] <= accuracy[:e].max())
-
-
-def unused(policies: Sequence[Policy]) -> tuple[int, ...]:
-    """The exits that none of some policies has."""
-    used = set(chain.from_iterable(np.flatnonzero(policy.present).tolist() for policy in policies))
-    return tuple(e for e in range(len(policies[0].thresholds)) if e not in used)

@@ -116,13 +116,18 @@ def as_arrays(outputs: Outputs) -> Arrays:
     return tuple(each.numpy() for each in outputs) if isinstance(outputs, tuple) else outputs.numpy()
 
 
-def run_onnx(path: Path) -> Runner:
-    """A function that runs an ONNX file in onnxruntime, image by image."""
+def onnx_session(path: Path) -> Any:
+    """An ONNX file opened by onnxruntime, on one thread of the processor."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def run_onnx(path: Path) -> Runner:
+    """A function that runs an ONNX file in onnxruntime, image by image."""
+    session = onnx_session(path)
     name = session.get_inputs()[0].name
     return lambda images: rows([session.run(None, {name: image[None]}) for image in images])
 

@@ -237,6 +237,19 @@ class Tables:
         value: Any = self.needed(name).loc[row, column]
         return float(value)
 
+    def value(self, name: str, row: str, column: str) -> Any:
+        """What stands in a cell of a CSV artifact; None where the table lacks the column."""
+        table = self.needed(name)
+        value: Any = table.loc[row, column] if column in table else None
+        return value.item() if hasattr(value, "item") else value
+
+    def entry(self, name: str, path: tuple[str, ...]) -> Any:
+        """What stands in a JSON artifact below some keys; None where a key is missing."""
+        value = self.document(name)
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
     def document(self, name: str) -> Any | None:
         """A JSON artifact; None where it is missing."""
         path: Path | None = getattr(self.inputs, name)

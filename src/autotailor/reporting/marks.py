@@ -40,9 +40,7 @@ class Marker:
 
     def cell(self, table: str, row: str, column: str, spec: str = "s") -> Markup:
         """One cell of a CSV; a dash where the cell is empty."""
-        frame = self.tables.needed(table)
-        value: Any = frame.loc[row, column] if column in frame.columns else None
-        value = value.item() if hasattr(value, "item") else value
+        value = self.tables.value(table, row, column)
         if is_absent(value) or value == "":
             return ABSENT
         source = {"source": self.tables.file(table), "row": row, "column": column}
@@ -64,9 +62,7 @@ class Marker:
 
     def json(self, document: str, path: tuple[str, ...], spec: str = "s") -> Markup:
         """One value of a JSON artifact; a dash where the value is missing."""
-        value = self.tables.document(document)
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
+        value = self.tables.entry(document, path)
         if is_absent(value):
             return ABSENT
         return _span(shown(value, spec), spec, source=self.tables.file(document), path="/".join(path))

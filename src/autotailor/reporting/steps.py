@@ -33,9 +33,7 @@ class Cell(NamedTuple):
 
     def value(self, tables: Tables) -> Any:
         """What stands there; None where the table lacks the column."""
-        table = tables.needed(self.source)
-        value: Any = table.loc[self.row, self.column] if self.column in table else None
-        return value.item() if hasattr(value, "item") else value
+        return tables.value(self.source, self.row, self.column)
 
 
 class Entry(NamedTuple):
@@ -52,10 +50,7 @@ class Entry(NamedTuple):
 
     def value(self, tables: Tables) -> Any:
         """What stands there; None where a key is missing."""
-        value = tables.document(self.source)
-        for key in self.path:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value
+        return tables.entry(self.source, self.path)
 
 
 class Derived(NamedTuple):

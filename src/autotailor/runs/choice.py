@@ -1,7 +1,7 @@
 """One more SubNet within a budget, as ``search``, ``confirm`` and ``polish`` choose it, or one that a person names."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -202,19 +202,10 @@ def joint_training(run: RunTables) -> FinetuneConfig | None:
 
 def _earlier(run: RunTables, target: Asked, winner: Chosen) -> list[Chosen]:
     """The polished exports of the run that meet the budget."""
-    files = run.folder.file("polish.json"), run.folder.file("polished.pt")
-    accuracies: Mapping[str, Mapping[str, float]] = read_json(files[0])["accuracy_validation"]
     return [
-        Chosen(
-            each,
-            accuracies[name][polishing.files.INHERITED],
-            accuracies[name][polishing.files.POLISHED],
-            winner.candidates,
-            winner.race,
-            winner.confirmed,
-        )
-        for name, each in polishing.read_exported(*files, run.net).items()
-        if each.graph is not None and _holds(run, each.subnet, target)
+        replace(each, candidates=winner.candidates, race=winner.race, confirmed=winner.confirmed)
+        for each in _of_run(run)
+        if each.exported.graph is not None and _holds(run, each.exported.subnet, target)
     ]
 
 

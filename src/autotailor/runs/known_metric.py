@@ -1,6 +1,6 @@
 """A metric of a run's SubNets with its standard error, and where its numbers come from."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -39,12 +39,7 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {
-            "value": self.value,
-            "unit": self.unit,
-            "standard_error": self.standard_error,
-            "source": self.source,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotailor.exits.answers import Answers, Costs, ExitError, Policy
-from autotailor.exits.thresholds import dominated, front, grids, safe, unused, within
+from autotailor.exits.thresholds import dominated, front, grids, safe, within
 from simulated_exits import answers
 
 COSTS = Costs((2.0, 3.0, 5.0), (0.2, 0.3))
@@ -111,7 +111,3 @@ def test_five_exits_are_refused() -> None:
 def test_an_exit_no_better_than_an_earlier_one_is_dominated() -> None:
     right = np.array([[1, 1, 0, 1], [0, 0, 1, 1], [0, 0, 1, 1]], dtype=float)
     assert dominated(Answers(np.zeros((3, 3)), right)) == (1,)
-
-
-def test_an_exit_that_no_thresholds_have_is_unused() -> None:
-    assert unused([Policy((None, 0.5, None), 0, 0, 0, 0), Policy((None, None, 0.2), 0, 0, 0, 0)]) == (0,)

@@ -42,7 +42,6 @@ class OwnSignals:
     std: tuple[float, ...] = ()
     layout: str = LAYOUTS[0]
     task: str = ""
-    masks = False
 
     @property
     def kind(self) -> str:

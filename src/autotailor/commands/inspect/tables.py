@@ -201,8 +201,8 @@ def _variables(net: SuperNet, proposed: bool) -> Table:
     for variable in net.space:
         rows.setdefault((variable.kind, variable.choices, variable.default), []).append(variable.owner)
     for (kind, choices, default), owners in sorted(rows.items(), key=lambda row: _order(net, row[0][0])):
-        shown = (Text(_number(c), style="bold" if i == default else "") for i, c in enumerate(choices))
-        table.add_row(kind, _names(owners) or "the images", Text(" ").join(shown))
+        words = (Text(shown(c), style="bold" if i == default else "") for i, c in enumerate(choices))
+        table.add_row(kind, _names(owners) or "the images", Text(" ").join(words))
     return table
 
 
@@ -317,10 +317,6 @@ def _names(names: Iterable[str]) -> str:
 
 def _times(shape: Shape) -> str:
     return " x ".join(str(size) for size in shape)
-
-
-def _number(value: Choice) -> str:
-    return shown(value)
 
 
 def _count(value: int) -> str:
