@@ -218,10 +218,14 @@ class Arrays(Dataset):
             raise self._refusal("it has no labels y_train or y; add them, or set data.labels to false")
         if has_numbers(self._config.task):
             return self._numbers(whole)
-        given = {name: array.reshape(-1) for name, array in whole.items()}
-        if all(array.dtype.kind in "US" for array in given.values()):
+        flat = {name: array.reshape(-1) for name, array in whole.items()}
+        given = {
+            name: np.char.decode(array, "utf-8", "backslashreplace") if array.dtype.kind == "S" else array
+            for name, array in flat.items()
+        }
+        if all(array.dtype.kind == "U" for array in given.values()):
             names = sorted({str(each) for array in given.values() for each in np.unique(array)})
-            numbers = {name: np.searchsorted(names, array.astype(str)) for name, array in given.items()}
+            numbers = {name: np.searchsorted(names, array) for name, array in given.items()}
             return tuple(names), {name: array.astype(np.int64) for name, array in numbers.items()}
         for name, array in given.items():
             if array.dtype.kind not in "iub" or array.min(initial=0) < 0:

@@ -63,6 +63,20 @@ def test_a_folder_of_mapped_files_with_parts_of_its_own_and_channels_last(tmp_pa
     assert labels.tolist() == [i % 4 for i in range(16)]
 
 
+@pytest.mark.parametrize("names", [["a", "b", "c", "d"], ["Äpfel", "Birne", "Öl", "été"]])
+@pytest.mark.parametrize("parts", [("",), ("_train", "_val", "_test")])
+def test_names_of_classes_in_bytes_are_those_in_text(names: list[str], parts: tuple[str, ...], tmp_path: Path) -> None:
+    made = {part: signals(80, seed=number) for number, part in enumerate(parts)}
+    given = {f"{key}{part}": array for part, each in made.items() for key, array in each.items()}
+    text = {key: np.array(names)[array] if key[0] == "y" else array for key, array in given.items()}
+    in_bytes = {key: np.char.encode(array, "utf-8") if key[0] == "y" else array for key, array in text.items()}
+    found, wanted = (load(written(tmp_path / f"{i}.npz", **each)) for i, each in enumerate((in_bytes, text)))
+    assert found.classes == wanted.classes == tuple(sorted(names))
+    for each in ("validation", "test"):
+        assert np.array_equal(getattr(found, each).labels, getattr(wanted, each).labels)
+    assert torch.equal(next(found.train.batches(0, 64))[1], next(wanted.train.batches(0, 64))[1])
+
+
 @pytest.mark.parametrize(("shape", "image"), [((16,), (1, 1, 16)), ((2, 8, 12), (2, 8, 12))])
 def test_lines_and_maps_are_signals_too(shape: tuple[int, ...], image: tuple[int, ...], tmp_path: Path) -> None:
     made = signals(80, shape=shape)
