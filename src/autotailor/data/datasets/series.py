@@ -21,6 +21,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -44,7 +45,7 @@ from autotailor.values import Natural, UnfitError, is_number
 
 SOUND, TABLES = (".wav", ".wave"), {".csv": ",", ".tsv": "\t"}
 """Suffixes of sound, and of tables with what stands between their numbers."""
-EXAMINER = "finite recording 1"  # verdicts by other rules are not reused
+EXAMINER = "finite recording 2"  # verdicts by other rules are not reused
 FILE = "file"
 """The column of ``data.table`` that names recordings."""
 SHOWN = 5
@@ -158,10 +159,12 @@ def _table(content: bytes, separator: str, columns: tuple[str, ...]) -> Recordin
     import pandas as pd
 
     try:
-        first = content[:MOST_LINE].decode("utf-8-sig").splitlines()[0].split(separator)
-        has_head = not all(map(is_number, first))
+        start = io.StringIO(content[:MOST_LINE].decode("utf-8-sig", "ignore"), newline=None)
+        lines = csv.reader(start, delimiter=separator)
+        first = next((line for line in lines if any(map(str.strip, line))), [])
+        has_head = any(cell.strip() and not is_number(cell) for cell in first)
         table = pd.read_csv(io.BytesIO(content), sep=separator, header=0 if has_head else None, encoding="utf-8-sig")
-    except (ValueError, IndexError, pd.errors.ParserError) as error:
+    except (ValueError, csv.Error, pd.errors.ParserError) as error:
         raise ValueError(f"it is no table of numbers ({error})") from error
     table.columns = [str(name).strip() for name in table.columns]
     if lacks := [name for name in columns if name not in table.columns]:
@@ -219,15 +222,17 @@ class Series(Arrays):
             with open_regular(path, MOST_BYTES) as stream:
                 lines = csv.DictReader(io.StringIO(stream.read().decode("utf-8-sig")), strict=True)
                 names = tuple(name for name in lines.fieldnames or () if name != FILE)
-                rows = {str(line[FILE]): [float(line[name]) for name in names] for line in lines}
+                read = [(str(line[FILE]), [float(line[name]) for name in names]) for line in lines]
         except (OSError, UnicodeDecodeError, csv.Error, KeyError, TypeError, ValueError) as error:
             raise self._refusal(
                 f"{path} is no table with the column {FILE} and finite numbers for each recording ({error}); correct "
                 "it, or name another one in data.table"
             ) from error
-        if bad := [name for name, numbers in rows.items() if not (numbers and np.isfinite(numbers).all())]:
+        if bad := [name for name, numbers in read if not (numbers and np.isfinite(numbers).all())]:
             raise self._refusal(f"{path} has no finite numbers for {bad[0]}; correct the row, or leave it out")
-        return names, rows
+        if twice := [name for name, count in Counter(name for name, _ in read).items() if count > 1]:
+            raise self._refusal(f"{path} names {twice[0]} twice; leave one of both rows out")
+        return names, dict(read)
 
     @cached_property
     def _folders(self) -> dict[str, Path]:

@@ -13,7 +13,7 @@ from scipy.io import wavfile
 
 from autotailor import data
 from autotailor.data import DataSplits
-from autotailor.data.datasets.series import _windows, holds_recordings, read_recording
+from autotailor.data.datasets.series import MOST_LINE, _windows, holds_recordings, read_recording
 from autotailor.data.errors import DataError
 
 RATE = 4000
@@ -105,6 +105,22 @@ def test_a_table_without_a_head_has_numbers_for_names(tmp_path: Path) -> None:
     found = read_recording((tmp_path / "a.csv").read_bytes(), ".csv", ("2", "0"))
     assert found.columns == ("2", "0")
     assert np.allclose(found.rows[1], np.arange(4))
+
+
+@pytest.mark.parametrize("text", ['"1","2"\n"3","4"\n', "\n1,2\n3,4\n", " \r1,2\r3,4\r", "1,2\n3,4", "a,b\n1,2\n3,4"])
+def test_no_row_of_a_table_is_taken_for_its_head(text: str) -> None:
+    assert read_recording(text.encode(), ".csv").rows.tolist() == [[1, 3], [2, 4]]
+
+
+def test_an_empty_place_in_the_first_row_is_refused_as_in_any_other() -> None:
+    for text in (",2\n3,4\n", "1,2\n,4\n"):
+        with pytest.raises(ValueError, match="places without a number"):
+            read_recording(text.encode(), ".csv")
+
+
+def test_a_head_may_be_cut_within_a_character_where_it_is_looked_at() -> None:
+    head = "x" * (MOST_LINE - 1) + "é"
+    assert read_recording(f"{head},b\n1,2\n".encode(), ".csv").columns == (head, "b")
 
 
 def refused(root: Path, **more: Any) -> str:
@@ -204,6 +220,8 @@ def test_a_table_has_the_numbers_of_sound(tmp_path: Path) -> None:
     assert "hertz.csv has no row for 19.wav; add it" in refused(tmp_path, **section)
     (tmp_path / "hertz.csv").write_text("\n".join(["file,high,low", *rows[:-1], "19.wav,nan,1"]) + "\n")
     assert "no finite numbers for 19.wav" in refused(tmp_path, **section)
+    (tmp_path / "hertz.csv").write_text("\n".join(["file,high,low", *rows, "7.wav,0,1"]) + "\n")
+    assert "hertz.csv names 7.wav twice; leave one of both rows out" in refused(tmp_path, **section)
     (tmp_path / "hertz.csv").write_text("name,high\n1,2\n")
     assert "no table with the column file" in refused(tmp_path, **section)
 
