@@ -227,8 +227,12 @@ class Coco(Folder):
         boxes: list[list[tuple[float, ...]]] = [[] for _ in sizes]
         wrong, labels = list[str](), {id_: number for number, id_ in enumerate(ids)}
         for number, each in enumerate(annotations):
-            place = places.get(each.get("image_id"))
-            if place is None or each.get("category_id") not in labels:
+            try:
+                place, is_known = places.get(each.get("image_id")), each.get("category_id") in labels
+            except (AttributeError, TypeError):
+                wrong.append(f"annotation {number}: expected an image_id and a category_id, not {each!s:.80}")
+                continue
+            if place is None or not is_known:
                 key = "image_id" if place is None else "category_id"
                 wrong.append(f"annotation {each.get('id', number)}: no {key} {each.get(key)!r}")
             elif reason := _wrong_box(each.get("bbox"), *sizes[place]):
@@ -279,7 +283,8 @@ def _wrong_box(box: Any, width: int, height: int) -> str:
     left, top, w, h = box
     if not all(map(math.isfinite, box)) or w <= 0 or h <= 0:
         return "has no area"
-    if min(left, top) < -OUTSIDE or left + w > width + OUTSIDE or top + h > height + OUTSIDE:
+    is_far = min(left, top) < -OUTSIDE or left + w > width + OUTSIDE or top + h > height + OUTSIDE
+    if is_far or min(left + w, width) <= max(left, 0) or min(top + h, height) <= max(top, 0):
         return f"lies outside its picture of {width} x {height} pixels"
     return ""
 

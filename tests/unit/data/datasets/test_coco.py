@@ -132,6 +132,14 @@ def test_without_labels_boxes_are_not_looked_at(tmp_path: Path) -> None:
             lambda d: d["annotations"][0].update(bbox=[30, 2, 20, 4]),
             "annotation 1: bbox .* outside its picture of 40 x 30",
         ),
+        *(
+            (lambda d, box=box: d["annotations"][0].update(bbox=box), "annotation 1: bbox .* outside its picture")
+            for box in ([-1.9, 3, 1.5, 4], [3, -1.9, 4, 1.5], [40, 3, 1.5, 4], [3, 30.5, 4, 1])  # nothing of it is left
+        ),
+        *(
+            (lambda d, each=each: d["annotations"].insert(0, each), "annotation 0: expected an image_id and a category")
+            for each in (1, None, {"image_id": [900]}, {"category_id": {}})
+        ),
         (lambda d: d["annotations"][1].update(bbox=[3, 2, 0, 4]), "annotation 2: bbox .* has no area"),
         (
             lambda d: d["annotations"][1].update(bbox=[3, 2, 5]),
