@@ -73,17 +73,21 @@ def check(config: Mapping[str, Any]) -> None:
 
 
 def check_masks(config: Mapping[str, Any]) -> None:
-    """Raises DataError where a training would change pictures without their masks or boxes."""
+    """Raises DataError where a training would change pictures without their masks or boxes, or series as pictures."""
     from autotailor.data import has_labels
     from autotailor.data.augmentation.config import AugmentationConfig
     from autotailor.task import of_section
 
     task = of_section(config["data"])
-    if (task.has_maps or task.has_boxes) and has_labels(config["data"]):
-        sections = {"model.pretrain": config["model"]["pretrain"], **{n: config[n] for n in ("finetune", "polish")}}
-        for name, section in sections.items():
-            if section and section.get("augmentation"):
-                AugmentationConfig.from_section(section["augmentation"]).check_maps(name)
+    has_maps = (task.has_maps or task.has_boxes) and has_labels(config["data"])
+    sections = {"model.pretrain": config["model"]["pretrain"], **{n: config[n] for n in ("finetune", "polish")}}
+    for name, section in sections.items():
+        if section and section.get("augmentation"):
+            augmentation = AugmentationConfig.from_section(section["augmentation"])
+            if has_maps:
+                augmentation.check_maps(name)
+            if config["data"].get("kind") == "series":
+                augmentation.check_signals(1, where=name)
 
 
 def check_joint(config: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from autotailor import config
 from autotailor.compute.accelerator import AcceleratorError
 from autotailor.compute.compilation import CompilationError
 from autotailor.config import ConfigError
+from autotailor.config.checks import check_masks
 from autotailor.finetuning import TrainingError
 from autotailor.ir.errors import AutoTailorError
 from autotailor.profiling import LUT
@@ -332,6 +333,22 @@ def test_a_teacher_is_tried_with_images_as_large_as_those_of_the_data(monkeypatc
 
     monkeypatch.setattr(sys.modules["code_of_mine"], "fixed", Fixed, raising=False)
     config.check(composed(teacher="code_of_mine:fixed", loss="code_of_mine:mean"))
+
+
+def test_series_are_not_distorted_as_pictures() -> None:
+    def sections(**augmentation: Any) -> dict[str, Any]:
+        own = {"augmentation": {"mixup": 1.0}}
+        return {
+            "data": {"name": "mine", "kind": "series", "task": "classification", "labels": True},
+            "model": {"pretrain": own},
+            "finetune": own,
+            "polish": {"augmentation": augmentation},
+        }
+
+    check_masks(sections(mixup=1.0, cutmix=1.0))
+    for key, value in (("policy", "randaugment"), ("erasing", 0.5)):
+        with pytest.raises(AutoTailorError, match=rf"^polish\.augmentation\.{key}: .*signals"):
+            check_masks(sections(**{key: value}))
 
 
 def test_data_of_a_stage_are_looked_for_before_any_work(tmp_path: Path) -> None:

@@ -58,3 +58,23 @@ class AugmentationConfig(Section, of="augmentation", error=DataError):
                 f"{name}.policy: {self.policy} turns and shifts pictures, and not their masks or boxes; set it to none "
                 f"(crops, flips and {name}.erasing go with both)"
             )
+
+    def check_signals(self, height: int, *, are_pictures: bool = False, where: str = "") -> None:
+        """Raises DataError where signals would be distorted as pictures, or have no rectangle to erase.
+
+        Args:
+            height: of a signal; that of a series is 1.
+            are_pictures: whether signals are bytes of three channels, which policies distort as pictures.
+            where: the section that holds this one, for the message.
+        """
+        name = f"{where}.{self.SECTION}" if where else self.SECTION
+        if self.policy != "none" and not are_pictures:
+            raise DataError(
+                f"{name}.policy: {self.policy} distorts pictures of bytes in red, green and blue, and would destroy "
+                f"signals; set it to none (data.shift, data.noise and {name}.mixup change signals)"
+            )
+        if self.erasing and height == 1:
+            raise DataError(
+                f"{name}.erasing: signals of height 1 have no rectangle to erase; set it to 0 (data.shift, data.noise "
+                f"and {name}.mixup change signals)"
+            )

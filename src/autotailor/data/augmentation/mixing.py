@@ -49,7 +49,7 @@ class Mixing:
         """A mixed batch; the last image of an odd number stays as it is, and a whole batch by chance (``mixed``).
 
         Args:
-            images: ``[b, 3, R, R]``.
+            images: ``[b, channels, height, width]``.
             labels: ``[b]``, int64; or a share of each class, float32 ``[b, classes]``.
             step: number of the step in the training.
 
@@ -74,7 +74,8 @@ def mixing(data: DataSplits, config: AugmentationConfig, seed: int) -> Mixing | 
     """What mixes the batches of a training; None where the configuration mixes nothing, or labels are masks or boxes.
 
     CutMix is left out where labels are numbers: a share of the pixels is no share of a length or an age. MixUp stays
-    and is the same mean of two pictures and of their numbers, as for regression (Zhang et al., 2018).
+    and is the same mean of two pictures and of their numbers, as for regression (Zhang et al., 2018). CutMix is left
+    out of signals of height 1, too: torchvision's rectangles have no pixel there.
 
     Args:
         data: the splits.
@@ -84,14 +85,17 @@ def mixing(data: DataSplits, config: AugmentationConfig, seed: int) -> Mixing | 
     if config.mixes and data.has_maps:
         logger.info("data %s: mixup and cutmix are left out, since they mix labels of whole pictures", data.name)
         return None
-    if config.cutmix and data.labelled and has_numbers(data.validation.task):
-        logger.warning(
-            "data %s: cutmix is left out, since a picture with a part of another one has no number of its own; mixup "
-            "mixes pictures and their numbers alike",
-            data.name,
-        )
+    if config.cutmix and (reason := _against_cutmix(data)):
+        logger.warning("data %s: cutmix is left out, since %s", data.name, reason)
         config = replace(config, cutmix=0.0)
     return Mixing(config, data.num_classes if data.labelled else 0, seed) if config.mixes else None
+
+
+def _against_cutmix(data: DataSplits) -> str:
+    """Why pictures of the data cannot have a rectangle of another one, and what can be; "" where they can."""
+    if data.labelled and has_numbers(data.validation.task):
+        return "a picture with a part of another one has no number of its own; mixup mixes pictures and numbers alike"
+    return "signals of height 1 have no rectangle to replace; mixup mixes them" if data.image()[1] == 1 else ""
 
 
 def _beside(batch: torch.Tensor) -> torch.Tensor:

@@ -48,7 +48,7 @@ class Policy:
     def __call__(
         self, picture: Any, normalise: Callable[[Any], torch.Tensor], epoch: int, position: int
     ) -> torch.Tensor:
-        """A training image ``[3, R, R]``, normalised.
+        """A training image ``[channels, height, width]``, normalised.
 
         Args:
             picture: cropped; a PIL image in RGB where ``distorts`` is True, else whatever ``normalise`` takes.

@@ -34,6 +34,9 @@ def augmented(data: DataSplits, config: AugmentationConfig, seed: int) -> TrainS
         return data.train
     if data.has_maps:
         config.check_maps()
+    if data.signal:
+        channels, height, _ = data.signal.shape
+        config.check_signals(height, are_pictures=channels == 3 and data.signal.scale != 1)
     policy = Policy(config, seed, data.mean)
     return data.train.augmented(policy) if isinstance(data.train, Augmentable) else _AugmentedStream(data, policy)
 
@@ -43,7 +46,7 @@ class _AugmentedStream(TrainStream):
 
     def __init__(self, data: DataSplits, policy: Policy) -> None:
         self._stream, self._policy = data.train, policy
-        self._mean, self._std = (torch.tensor(values).view(3, 1, 1) for values in (data.mean, data.std))
+        self._mean, self._std = (torch.tensor(values).view(-1, 1, 1) for values in (data.mean, data.std))
 
     def __len__(self) -> int:
         return len(self._stream)

@@ -13,6 +13,7 @@ import tiny_data
 from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.data.augmentation.mixing import MIXING, Mixing, mixing
 from autotailor.data.labels import UNKNOWN
+from autotailor.data.preparation import Signal
 from autotailor.data.seeding import generator
 from autotailor.data.splits import TensorEvaluationSet
 
@@ -138,3 +139,13 @@ def test_cutmix_is_left_out_and_mixup_stays_where_labels_are_numbers(caplog: pyt
     assert mixing(
         replace(splits, labelled=False), AugmentationConfig(cutmix=1.0), SEED
     )  # the teacher says what it sees
+
+
+def test_cutmix_is_left_out_and_mixup_stays_where_signals_have_height_one(caplog: pytest.LogCaptureFixture) -> None:
+    splits = replace(tiny_data.splits(), signal=Signal((3, 1, 16), (3, 16)))
+    assert mixing(splits, AugmentationConfig(cutmix=1.0), SEED) is None
+    assert "cutmix is left out, since signals of height 1 have no rectangle" in caplog.text
+    mix = mixing(splits, AugmentationConfig(cutmix=1.0, mixup=1.0), SEED)
+    assert mix is not None
+    assert all(not torch.equal(mix(IMAGES[..., :1, :], LABELS, step)[0], IMAGES[..., :1, :]) for step in STEPS)
+    assert mixing(replace(splits, signal=Signal((3, 2, 16), (3, 2, 16))), AugmentationConfig(cutmix=1.0), SEED)

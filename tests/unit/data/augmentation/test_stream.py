@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import tiny_data
 from autotailor import data
-from autotailor.data import DataSplits
+from autotailor.data import DataError, DataSplits
 from autotailor.data.augmentation.config import AugmentationConfig
 from autotailor.data.augmentation.stream import Augmentable, augmented
 from autotailor.data.splits import Shard
@@ -102,3 +103,35 @@ def test_a_policy_without_strength_changes_only_the_last_bits_of_any_stream(monk
     plain, found = next(splits.train.batches(0, 24))[0], images(splits, AugmentationConfig("trivialaugment"), 0, 24)
     assert (plain - found).abs().max() <= 0.51 / 255 / 0.25 + 1e-5
     assert not torch.equal(plain, found)
+
+
+def signals(root: Path, *shape: int, dtype: type = np.float32) -> DataSplits:
+    x = np.random.default_rng(0).integers(0, 256, (40, *shape)).astype(dtype)
+    np.savez(root / "signals.npz", x=x, y=np.arange(40) % 2)
+    return data.load({"name": "mine", "kind": "arrays", "root": str(root / "signals.npz"), "seed": 0})
+
+
+@pytest.mark.parametrize("channels", [1, 3, 6])
+def test_signals_are_not_distorted_as_pictures(channels: int, tmp_path: Path) -> None:
+    for shape in ((channels, 20), (channels, 12, 20)):
+        with pytest.raises(DataError, match=r"augmentation\.policy: randaugment .* would destroy signals; set it"):
+            augmented(signals(tmp_path, *shape), AugmentationConfig("randaugment"), 0)
+    with pytest.raises(DataError, match=r"augmentation\.erasing: signals of height 1 have no rectangle to erase"):
+        augmented(signals(tmp_path, channels, 20), AugmentationConfig(erasing=0.5), 0)
+    splits = signals(tmp_path, channels, 20)
+    assert augmented(splits, AugmentationConfig(mixup=1.0), 0) is splits.train
+
+
+@pytest.mark.parametrize("channels", [1, 3, 6])
+def test_rectangles_of_spectrograms_are_erased(channels: int, tmp_path: Path) -> None:
+    splits = signals(tmp_path, channels, 12, 20)
+    plain, erased = next(splits.train.batches(0, 32))[0], images(splits, AugmentationConfig(erasing=1.0), 0, 32)
+    changed = (plain != erased).any(1, keepdim=True).expand_as(plain)
+    assert 0.01 < changed.float().mean() < 0.5
+    assert not erased[changed].any()
+
+
+def test_pictures_of_bytes_in_an_array_are_distorted(tmp_path: Path) -> None:
+    splits = signals(tmp_path, 3, 12, 20, dtype=np.uint8)
+    found = images(splits, AugmentationConfig("trivialaugment"), 0, 32)
+    assert not torch.equal(found, next(splits.train.batches(0, 32))[0])
