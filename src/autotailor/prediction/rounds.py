@@ -118,8 +118,8 @@ def _fresh(offers: Sequence[IntArray], outcomes: Outcomes) -> list[SubNet]:
     evaluated = {row.tobytes() for row in outcomes.indices}
     evaluated.add(SubNet(outcomes.space, tuple(v.default for v in outcomes.space)).to_array().tobytes())
     fresh: list[SubNet] = []
-    for turn, offer in enumerate(offers):
-        rows = np.roll(offer, -(len(evaluated) + turn) % len(offer), axis=0)
+    for offer in offers:
+        rows = np.roll(offer, -len(evaluated), axis=0)
         new = next((row for row in rows if row.tobytes() not in evaluated), None)
         if new is not None:
             evaluated.add(new.tobytes())

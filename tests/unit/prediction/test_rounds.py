@@ -8,6 +8,7 @@ import pytest
 from autotailor.ir.space.metric import Metric
 from autotailor.ir.space.subnet import IntArray, SubNet, sample_distinct, stack
 from autotailor.prediction import Rounds, evaluate_along_front
+from autotailor.prediction.rounds import _fresh
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,19 @@ def test_rounds_evaluate_new_subnets_up_to_the_count(world, subnets: IntArray) -
     assert set(asked) <= set(found.outcomes.subnets)
     np.testing.assert_array_equal(found.model.observations.indices, found.outcomes.indices)
     assert found.regret.shape == (3,)
+
+
+@pytest.mark.parametrize("budgets", [1, 2, 3, 4])
+def test_each_budget_comes_first_equally_often(budgets: int, world, subnets: IntArray) -> None:
+    outcomes = world.outcomes(12)
+    known = {world.net.largest(), *outcomes.subnets}
+    new = [row for row in subnets if SubNet.from_array(world.net.space, row) not in known]
+    offers = np.array(new[: 12 * budgets]).reshape(12, budgets, -1)
+    first = [
+        int((offer == subnet.to_array()).all(1).argmax())
+        for offer, subnet in zip(offers, _fresh(list(offers), outcomes), strict=True)
+    ]
+    assert np.bincount(first, minlength=budgets).tolist() == [12 // budgets] * budgets
 
 
 def test_rounds_end_where_the_choice_is_certain_enough(world, subnets: IntArray) -> None:
