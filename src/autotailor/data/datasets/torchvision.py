@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from autotailor.data.errors import DataError
 from autotailor.data.files.contents import digest, read_contents
@@ -98,21 +97,19 @@ class Torchvision(Dataset):
                 f"data {self._config.name}: validation and test need at least two held-out images, {len(mixed)} found; "
                 f"choose another data.dataset"
             )
-        validation, test = (self._pictures(False, np.sort(ids)) for ids in (mixed[:half], mixed[half:]))
+        validation, test = (held.part(np.sort(ids)) for ids in (mixed[:half], mixed[half:]))
         return splits(self._config, int(train.labels.max()) + 1, train, validation, test)
 
-    def _pictures(self, train: bool, ids: npt.NDArray[np.int64] | None = None) -> Pictures:
-        """Pictures of torchvision's training or test part: all of them, or those at the positions ``ids``."""
+    def _pictures(self, train: bool) -> Pictures:
+        """Pictures of torchvision's training or test part."""
         from autotailor.data.pictures.stream import Pictures
 
         images = self._open(train)
         labels = getattr(images, "targets", getattr(images, "labels", None))
         if labels is None:
             labels = [label for _, label in images]
-        numbers = np.arange(len(labels), dtype=np.int64) if ids is None else ids
-        return Pictures(
-            _Images(images, numbers, self._config.background), np.asarray(labels, dtype=np.int64)[numbers], numbers
-        )
+        opened = _Images(images, self._config.background)
+        return Pictures(opened, np.asarray(labels, dtype=np.int64), np.arange(len(labels), dtype=np.int64))
 
     def _open(self, train: bool) -> Any:
         root = str(Path(self._config.root).expanduser())
@@ -151,16 +148,15 @@ class Torchvision(Dataset):
 
 @dataclass(frozen=True)
 class _Images:
-    """Opens pictures of a dataset by their position in ``ids``."""
+    """Opens pictures of a dataset by their number."""
 
     images: Any
-    ids: npt.NDArray[np.int64]
     background: str = "white"
 
     def __call__(self, index: int) -> Any:
         from autotailor.data.pictures.reading import to_rgb, upright
 
-        return to_rgb(upright(self.images[int(self.ids[index])][0]), self.background)
+        return to_rgb(upright(self.images[index][0]), self.background)
 
 
 def _plain(name: str) -> str:

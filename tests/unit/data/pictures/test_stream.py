@@ -206,6 +206,36 @@ def test_a_torchvision_dataset_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     assert next(splits.train.batches(0, 4))[0].shape == (4, 3, 32, 32)
 
 
+def test_labels_of_a_torchvision_dataset_without_a_list_of_them_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torchvision
+
+    opened: list[str] = []
+
+    class Fake:
+        def __init__(self, root: str, split: str = "train", download: bool = False) -> None:
+            self.split = split
+
+        def __getitem__(self, index: int) -> tuple[Image.Image, int]:
+            if index == 12:
+                raise IndexError
+            opened.append(self.split)
+            return Image.new("L", (28, 28), 20 * index), index % 3
+
+    monkeypatch.setattr(torchvision.datasets, "Fake", Fake, raising=False)
+    splits = data.load({"name": "f", "kind": "torchvision", "dataset": "Fake", "root": str(tmp_path), "resolution": 32})
+    assert opened == ["train"] * 12 + ["test"] * 12
+    groups = [part.groups.tolist() for part in (splits.validation, splits.test)]
+    assert sorted(group for part in groups for group in part) == list(range(12))
+    for part in (splits.validation, splits.test):
+        assert part.labels.tolist() == [group % 3 for group in part.groups]
+        plain = next(part.batches(6))[0] * torch.tensor(splits.std).view(3, 1, 1) + torch.tensor(splits.mean).view(
+            3, 1, 1
+        )
+        assert (255 * plain.mean((1, 2, 3))).round().tolist() == [20 * group for group in part.groups]
+
+
 def test_held_out_pictures_are_opened_once(root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """In memory, above the limit in a file, and only without a folder for the file in each evaluation."""
     validation = data.load(section(root)).validation
