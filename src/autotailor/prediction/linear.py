@@ -119,19 +119,17 @@ class LinearModel:
         """Posterior variance of ``mean`` ``[n]``; a SubNet that was not evaluated has an unknown misfit."""
         return self._posterior(subnets, self._cross(subnets))
 
-    def variance_beside_noise(self, subnets: IntArray, *, own: bool) -> FloatArray:
+    def variance_beside_noise(self, subnets: IntArray) -> FloatArray:
         """The part of the variance that is no noise of the evaluations: what the prior leaves open, ``[n]``.
 
-        Args:
-            subnets: choice indices ``[n, variables]``.
-            own: whether ``variance`` is meant; else that of SubNets as if none of them had been evaluated itself.
+        That of SubNets ``[n, variables]`` as if none of them had been evaluated itself.
         """
-        cross = self._cross(subnets) if own else self._by_terms(subnets)
+        cross = self._by_terms(subnets)
         noise = np.square(self._solve(cross)) @ self.part.independent
         return np.asarray(np.maximum(self._posterior(subnets, cross) - noise, 0.0))
 
-    def gain(self, subnets: IntArray, *, own: bool) -> FloatArray:
-        """Derivative of predictions by the number of each evaluated SubNet, ``[n, m]``.
+    def gain(self, subnets: IntArray) -> FloatArray:
+        """Derivative of the sum of terms by the number of each evaluated SubNet, ``[n, m]``.
 
         The prior variances are fixed. A single drop moves the functions that are made of it as well: with the columns F
         of the evaluated SubNets and f of the asked ones, the weights w, their posterior covariance P, the gain K of
@@ -139,10 +137,9 @@ class LinearModel:
 
         Args:
             subnets: choice indices ``[n, variables]``.
-            own: whether ``mean`` is meant, which includes the own misfit of evaluated SubNets; else the sum of terms.
         """
         columns, n = self._features(subnets), len(subnets)
-        gain = self._solve(self._cross(subnets) if own else self._by_terms(subnets))
+        gain = self._solve(self._by_terms(subnets))
         moved = np.zeros_like(gain)
         for place, changes in self._drop_changes(np.concatenate([subnets, self.indices])):
             new, seen = changes[:n], changes[n:]

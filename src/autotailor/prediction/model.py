@@ -84,20 +84,17 @@ class AccuracyModel:
         linear = sum(part.mean(array) for part in self.parts)
         return self.link.value(np.asarray(linear + self.observations.baseline))
 
-    def standard_errors(self, subnets: npt.ArrayLike, *, same_images: bool = False) -> FloatArray:
-        """Standard error of ``predict``, relative to the largest SubNet's accuracy: ``[n]``, points.
+    def standard_errors(self, subnets: npt.ArrayLike) -> FloatArray:
+        """Standard error of ``predict`` as the accuracy on the evaluated images, relative to the largest SubNet's.
 
         Args:
             subnets: choice indices ``[n, variables]``.
-            same_images: whether the accuracy on the evaluated images is asked; else that on all images like them, whose
-                error includes what SubNets have in common on the evaluated images.
+
+        Returns:
+            ``[n]``, points.
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
-        if same_images:
-            variance = sum(part.variance(array) for part in self.parts)
-        else:
-            variance = self._on_other_images(array, own=True) + self.observations.shared
-        return self._points(self.predict(array), np.asarray(variance))
+        return self._points(self.predict(array), np.asarray(sum(part.variance(array) for part in self.parts)))
 
     def updated(self, later: Outcomes) -> AccuracyModel:
         """The model after further evaluations, with the same priors and slope (``Observations.updated``)."""
@@ -131,7 +128,7 @@ class AccuracyModel:
         """
         array = np.array(subnets, dtype=np.int64, ndmin=2)
         level = 0.0 if known_level else self.observations.level
-        variance = self._on_other_images(array, own=False) + level + self._unlike_terms(array)
+        variance = self._on_other_images(array) + level + self._unlike_terms(array)
         return self._points(self._mean_metric.predict(array), variance)
 
     def _unlike_terms(self, subnets: IntArray) -> FloatArray:
@@ -144,19 +141,15 @@ class AccuracyModel:
             return np.zeros(len(subnets))
         return np.square(UNLIKE * (self._mean_metric.linear(subnets) - self.observations.baseline))
 
-    def _on_other_images(self, subnets: IntArray, *, own: bool) -> FloatArray:
-        """Variance of predictions ``[n]`` as those for other images, up to a shift of all predictions.
+    def _on_other_images(self, subnets: IntArray) -> FloatArray:
+        """Variance of sums of terms ``[n]`` as predictions for other images, up to a shift of all predictions.
 
         What the prior leaves open, and the noise of the evaluated images as it moves the prediction. The fit takes the
         noise of SubNets for independent, which makes the posterior variance too small where they fail at the same
         images. The shift is the mean over evaluated SubNets with several modifications.
-
-        Args:
-            subnets: choice indices ``[n, variables]``.
-            own: whether the prediction includes the own misfit of SubNets that were evaluated.
         """
-        gains = [part.gain(subnets, own=own) for part in self.parts]
-        apart = sum(part.variance_beside_noise(subnets, own=own) for part in self.parts)
+        gains = [part.gain(subnets) for part in self.parts]
+        apart = sum(part.variance_beside_noise(subnets) for part in self.parts)
         moved = self._moved(gains) - self._shift
         rest = sum(np.square(gain) @ part.rest for gain, part in zip(gains, self.observations.parts, strict=True))
         return np.asarray(apart + np.square(moved).sum(axis=1) + rest)
@@ -171,7 +164,7 @@ class AccuracyModel:
         """What these draws do to all predictions alike ``[k]``."""
         seen = self.observations
         rows = seen.indices[seen.is_whole] if seen.is_whole.any() else seen.indices
-        return np.asarray(self._moved([part.gain(rows, own=False) for part in self.parts]).mean(axis=0))
+        return np.asarray(self._moved([part.gain(rows) for part in self.parts]).mean(axis=0))
 
     @cached_property
     def parts(self) -> tuple[LinearModel, ...]:

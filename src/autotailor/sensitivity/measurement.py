@@ -208,7 +208,7 @@ def _posteriors(model: AccuracyModel, outcomes: Outcomes) -> dict[str, tuple[flo
     measured, errors = 100.0 * values.mean(axis=1), paired_errors(values, outcomes.groups)
     believed = np.concatenate([measured[:1], model.predict(rows)])
     posterior = uncontradicted(believed, measured, errors, reference=0)[1:]
-    errors_ = model.standard_errors(rows, same_images=True)
+    errors_ = model.standard_errors(rows)
     error = np.where(posterior == believed[1:], errors_, np.maximum(errors_, errors[1:, 0]))
     pairs = zip(posterior.tolist(), error.tolist(), strict=True)
     return {subnet.id: each for subnet, each in zip(outcomes.subnets, pairs, strict=True)}

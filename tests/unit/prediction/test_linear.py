@@ -70,7 +70,7 @@ def test_a_favoured_subnet_that_is_known_has_a_small_error(world) -> None:
         {**world.evaluate([world.net.largest(), *outcomes.subnets, *small])},
         world.groups,
     )
-    before, after = (fit(each, world.cost).standard_errors(stack(small), same_images=True) for each in (outcomes, more))
+    before, after = (fit(each, world.cost).standard_errors(stack(small)) for each in (outcomes, more))
     assert (after < 0.5 * before).all()
 
 

@@ -52,11 +52,10 @@ def test_the_prediction_of_an_evaluated_subnet_includes_its_measurement(world, m
 
 
 def test_an_evaluation_lowers_the_standard_error(world, model: AccuracyModel, others) -> None:
-    before = model.standard_errors(stack(others[:5]), same_images=True)
+    before = model.standard_errors(stack(others[:5]))
     more = world.outcomes(60).with_more(others[:5], world.evaluate(others[:5])).observed(model.observations.slope)
-    after = AccuracyModel(more, model.priors).standard_errors(stack(others[:5]), same_images=True)
+    after = AccuracyModel(more, model.priors).standard_errors(stack(others[:5]))
     assert (after < before).all()
-    assert (model.standard_errors(stack(others[:5])) > before).all()
 
 
 def test_the_metric_has_the_error_of_a_subnet_without_evaluation(world, model: AccuracyModel, others) -> None:
@@ -71,14 +70,13 @@ def test_the_metric_has_the_error_of_a_subnet_without_evaluation(world, model: A
     assert (own > np.sqrt(misfit(model))).all()
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["terms", "with own misfit"])
-def test_the_gain_is_the_derivative_by_each_evaluation(world, own: bool) -> None:
+def test_the_gain_is_the_derivative_by_each_evaluation(world) -> None:
     """Also by those of single modifications, of which functions of the model are made."""
     model = fit(world.outcomes(12), world.cost)
     seen, step = model.observations, 1e-6
     rows = np.concatenate([stack(sample_distinct(world.net.space, 9, np.random.default_rng(7))), seen.indices[-3:]])
     for number, part in enumerate(model.parts):
-        gain = part.gain(rows, own=own)
+        gain = part.gain(rows)
         for evaluated in range(0, len(seen.indices), 3):
             values = []
             for sign in (1, -1):
@@ -87,7 +85,7 @@ def test_the_gain_is_the_derivative_by_each_evaluation(world, own: bool) -> None
                 parts = [*seen.parts]
                 parts[number] = replace(part.part, target=target)
                 moved = _refitted(world, model, replace(seen, parts=tuple(parts))).parts[number]
-                values.append(moved.mean(rows) if own else moved._features(rows) @ moved.weights)
+                values.append(moved._features(rows) @ moved.weights)
             np.testing.assert_allclose(gain[:, evaluated], (values[0] - values[1]) / (2 * step), rtol=1e-4, atol=1e-7)
 
 
@@ -111,7 +109,7 @@ def test_the_error_of_the_metric_counts_what_draws_of_base_images_do_to_it(world
     scatter = np.array(drawn) - np.mean(drawn, axis=1, keepdims=True)
     share = model.metric().predict(rows) / 100
     error = model.metric_errors(rows, known_level=True) / (100 * share * (1 - share))
-    counted = error**2 - sum(part.variance_beside_noise(rows, own=False) for part in model.parts)
+    counted = error**2 - sum(part.variance_beside_noise(rows) for part in model.parts)
     assert counted.mean() == pytest.approx(scatter.var(axis=0).mean(), rel=0.2)
 
 
@@ -129,7 +127,7 @@ def test_evaluations_improve_the_order_over_single_drops(world, model: AccuracyM
 
 
 def test_the_80_percent_interval_covers_about_80_percent(world, model: AccuracyModel, others) -> None:
-    errors = model.standard_errors(stack(others), same_images=True)
+    errors = model.standard_errors(stack(others))
     found = measured(world, others)
     share = found / 100
     noise = 100 * share * (1 - share) * np.sqrt(np.median(world.outcomes(60).independent))
@@ -149,7 +147,7 @@ def test_draws_scatter_around_the_mean_as_the_standard_error_says(model: Accurac
     mean, scatter = draws.mean(axis=0), draws.std(axis=0)
     assert (np.abs(mean - model.metric().linear(rows)) < 5 * scatter / np.sqrt(300)).all()
     share = model.predict(rows) / 100
-    error = model.standard_errors(rows, same_images=True) / (100 * share * (1 - share))
+    error = model.standard_errors(rows) / (100 * share * (1 - share))
     np.testing.assert_allclose(scatter, np.sqrt(error**2 - misfit(model)), rtol=0.2)
 
 
@@ -178,8 +176,8 @@ def test_evaluations_on_more_images_replace_those_of_the_same_subnet(world, othe
     truth = 100 / (1 + np.exp(-world.linear(chosen) - whole.baseline))
     before, value = small.metric(whole.reference.values).predict(stack(chosen)), after.predict(stack(chosen))
     assert np.abs(value - truth).mean() < np.abs(before - truth).mean()
-    errors = after.standard_errors(stack(chosen), same_images=True)
-    assert (errors < small.standard_errors(stack(chosen), same_images=True)).all()
+    errors = after.standard_errors(stack(chosen))
+    assert (errors < small.standard_errors(stack(chosen))).all()
 
 
 def test_the_luckiest_of_many_are_drawn_to_what_other_subnets_say(world, model: AccuracyModel, others) -> None:
@@ -236,7 +234,7 @@ def test_mean_and_error_are_those_of_a_gaussian_by_brute_force(world) -> None:
     percent = 100 / (1 + np.exp(-mean - seen.baseline))
     np.testing.assert_allclose(model.predict(asked), percent, rtol=1e-6)
     errors = percent * (1 - percent / 100) * np.sqrt(variance)
-    np.testing.assert_allclose(model.standard_errors(asked, same_images=True), errors, rtol=1e-5)
+    np.testing.assert_allclose(model.standard_errors(asked), errors, rtol=1e-5)
 
 
 def test_a_draw_is_a_sum_of_tables_of_the_same_scopes_as_the_mean(world, model: AccuracyModel, others) -> None:

@@ -123,7 +123,7 @@ def test_evaluations_lead_through_files_to_posteriors_of_candidates(
         net, data, images, [net.largest(), *candidates], CONFIG, tmp_path / "again", "again"
     )
     after = rounds.model.updated(Outcomes.of(net.space, candidates, evaluated, images.groups))
-    expected = after.predict(some[:3]), after.standard_errors(some[:3], same_images=True)
+    expected = after.predict(some[:3]), after.standard_errors(some[:3])
     measured = [found[subnet.id] for subnet in candidates]
     np.testing.assert_allclose([(each.posterior, each.posterior_error) for each in measured], np.transpose(expected))
     assert all(each.posterior_error > 0 for each in measured)
