@@ -212,13 +212,6 @@ def merge(genetic: Front, exact: Front) -> Front:
     accuracy = np.concatenate([exact.accuracy, genetic.accuracy])
     indices = np.concatenate([exact.indices, genetic.indices])
     further = {k: np.concatenate([exact.further[k], genetic.further[k]]) for k in exact.further}
-    rows = non_dominated(cost, accuracy)
-    return Front(
-        exact.space,
-        indices[rows],
-        accuracy[rows],
-        cost[rows],
-        {name: values[rows] for name, values in further.items()},
-        tuple(names[row.tobytes()] for row in indices[rows]),
-        exact.kind,
-    )
+    found_by = tuple(names[row.tobytes()] for row in indices)
+    joined = Front(exact.space, indices, accuracy, cost, further, found_by, exact.kind)
+    return joined.take(non_dominated(cost, accuracy))

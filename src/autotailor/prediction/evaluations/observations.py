@@ -98,13 +98,15 @@ class Observations:
         Args:
             later: with the same slope.
         """
+        from scipy.linalg import block_diag
+
         replaced = {row.tobytes() for row in later.indices}
         kept = np.array([row.tobytes() not in replaced for row in self.indices], dtype=np.bool_)
         parts = tuple(
             Part(
                 np.concatenate([old.target[kept], new.target]),
                 np.concatenate([old.independent[kept], new.independent]),
-                _apart(old.correlated[kept], new.correlated),
+                block_diag(old.correlated[kept], new.correlated),  # draws on one set of images, and on another
                 np.concatenate([old.rest[kept], new.rest]),
             )
             for old, new in zip(self.parts, later.parts, strict=True)
@@ -131,13 +133,3 @@ class Observations:
                 raise PredictionError(f"{variable.name} = {missing[0]} alone was not evaluated; evaluate it first")
             drops[variable.name] = np.array([numbers[subnet] for subnet in alone])
         return drops
-
-
-def _apart(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Effects of draws on one set of images above those on another set ``[n + m, k + l]``."""
-    return np.block(
-        [
-            [first, np.zeros((len(first), second.shape[1]))],
-            [np.zeros((len(second), first.shape[1])), second],
-        ]
-    )
