@@ -30,6 +30,21 @@ def refusals(title: str, count: int, opened: Callable[[int], Any]) -> list[str]:
     return reasons
 
 
+def refuse(name: str, what: str, wrong: Sequence[str], place: str = " of the folder") -> None:
+    """Raises DataError where something cannot be used.
+
+    Args:
+        name: of the data, and what else the message begins with.
+        what: cannot be used.
+        wrong: a line for each reason; nothing is refused without any.
+        place: that they may be taken out of.
+    """
+    if wrong:
+        raise DataError(
+            f"data {name}: {what}:\n{listed(wrong)}\nRepair them or take them out{place}; nothing was trained yet"
+        )
+
+
 def listed(lines: Sequence[str]) -> str:
     """The first ``LISTED`` lines, indented, and the number of the others; "" without lines.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autotailor.data import DataError
-from autotailor.data.examination import LISTED, listed, refusals
+from autotailor.data.examination import LISTED, listed, refusals, refuse
 
 
 def test_every_picture_that_cannot_be_opened_is_found_in_order() -> None:
@@ -36,3 +36,14 @@ def test_the_first_lines_are_listed_and_the_others_counted() -> None:
 
 def test_the_name_of_a_file_may_hold_any_bytes() -> None:
     assert listed(["\udcff.jpg is empty"]) == "  \\udcff.jpg is empty"
+
+
+def test_what_cannot_be_used_is_refused_with_its_reasons_and_the_remedy() -> None:
+    refuse("mine", "0 of 7 pictures cannot be used", [])
+    for more, place in (({}, " of the folder"), ({"place": ""}, "")):
+        with pytest.raises(DataError) as error:
+            refuse("mine", "2 of 7 pictures cannot be used", ["a.png is empty", "b.png is short"], **more)
+        assert str(error.value) == (
+            "data mine: 2 of 7 pictures cannot be used:\n  a.png is empty\n  b.png is short\n"
+            f"Repair them or take them out{place}; nothing was trained yet"
+        )

@@ -24,7 +24,7 @@ from autotailor.artifacts import open_regular
 from autotailor.code import factory_content
 from autotailor.data.datasets.folder import Folder, FolderConfig
 from autotailor.data.errors import DataError
-from autotailor.data.examination import listed, refusals
+from autotailor.data.examination import refusals, refuse
 from autotailor.data.files.contents import MOST_BYTES, Content, verdict_on
 from autotailor.data.labels import BOX, UNKNOWN
 from autotailor.data.pictures.layout import Layout
@@ -246,12 +246,7 @@ class Coco(Folder):
         return tuple(map(tuple, boxes))
 
     def _refuse(self, what: str, wrong: list[str]) -> None:
-        """Raises DataError where something cannot be used."""
-        if wrong:
-            raise DataError(
-                f"data {self._config.name}: {what}:\n{listed(wrong)}\n"
-                "Repair them or take them out; nothing was trained yet"
-            )
+        refuse(self._config.name, what, wrong, place="")
 
 
 def find_files(folder: Path) -> dict[str, str]:

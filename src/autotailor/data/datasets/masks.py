@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from autotailor.data.datasets.folder import Files, Folder, FolderConfig
 from autotailor.data.errors import DataError
-from autotailor.data.examination import listed, refusals
+from autotailor.data.examination import refusals, refuse
 from autotailor.data.files.contents import Content, Examiner, read_contents, verdict_on
 from autotailor.data.labels import IGNORED, UNKNOWN
 from autotailor.data.pictures.layout import Layout, root_folder, unlabelled_parts, unlisted
@@ -213,11 +213,7 @@ def _sizes(name: str, pairs: Sequence[tuple[Path, Path]]) -> str:
 
 def _refuse(name: str, wrong: Sequence[str]) -> None:
     """Raises DataError where pictures and masks cannot be used."""
-    if wrong:
-        raise DataError(
-            f"data {name}: {len(wrong):,} masks or pictures cannot be used:\n{listed(wrong)}\n"
-            f"Repair them or take them out of the folder; nothing was trained yet"
-        )
+    refuse(name, f"{len(wrong):,} masks or pictures cannot be used", wrong)
 
 
 @register("masks")

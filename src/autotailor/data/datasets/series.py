@@ -35,7 +35,7 @@ import psutil
 
 from autotailor.artifacts import open_regular
 from autotailor.data.datasets.arrays import LAYOUTS, Array, Arrays, ArraysConfig
-from autotailor.data.examination import listed
+from autotailor.data.examination import refuse
 from autotailor.data.files.contents import MOST_BYTES, Content, Examiner, digest, read_contents
 from autotailor.data.labels import has_numbers
 from autotailor.data.pictures.layout import root_folder, unlabelled_parts, unlisted
@@ -300,12 +300,9 @@ class Series(Arrays):
             verdict = partial(_verdict, suffix, self._columns, config.targets)
             examiner = Examiner(f"{EXAMINER} {suffix} {self._columns}{config.targets or ''}", verdict)
             contents |= zip(own, read_contents(own, f"checking the recordings of {config.name}", examiner), strict=True)
-        if bad := [(path, contents[path].verdict) for path in files if contents[path].verdict]:
-            raise self._refusal(
-                f"{len(bad):,} of {len(files):,} recordings cannot be used:\n"
-                f"{listed([f'{path}: {verdict}' for path, verdict in bad])}\n"
-                f"Repair them or take them out of the folder; nothing was trained yet"
-            )
+        bad = [f"{path}: {contents[path].verdict}" for path in files if contents[path].verdict]
+        what = f"{len(bad):,} of {len(files):,} recordings cannot be used"
+        refuse(f"{config.name}: {self._root}", what, bad)
         return [contents[path] for path in files]
 
     @cached_property

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from autotailor.data.errors import DataError
-from autotailor.data.examination import listed
+from autotailor.data.examination import listed, refuse
 from autotailor.data.files.contents import Content
 from autotailor.data.pictures.layout import Layout
 from autotailor.data.pictures.listing import is_picture
@@ -28,13 +27,8 @@ def report(name: str, layout: Layout, contents: Sequence[Content]) -> None:
         DataError: some pictures cannot be read; the message gives their number, and the first ten with their reasons.
     """
     files = layout.files()
-    refused = [(path, content.verdict) for path, content in zip(files, contents, strict=True) if content.verdict]
-    if refused:
-        lines = listed([f"{path} {verdict}" for path, verdict in refused])
-        raise DataError(
-            f"data {name}: {len(refused):,} of {len(files):,} pictures cannot be used:\n{lines}\n"
-            f"Repair them or take them out of the folder; nothing was trained yet"
-        )
+    refused = [f"{path} {content.verdict}" for path, content in zip(files, contents, strict=True) if content.verdict]
+    refuse(name, f"{len(refused):,} of {len(files):,} pictures cannot be used", refused)
     _warn_of_others(name, layout)
     _warn_of_strays(name, layout)
     _warn_of_copies(name, layout, contents)
