@@ -141,8 +141,7 @@ def finetune(
             statistics = calibrator.statistics(module.eval(), net.largest())
     is_given = not is_trained or bool(config.freeze)
     metrics = _metrics(module, data, calibrator, config, answered, is_given, net.largest(), net.smallest())
-    with deterministic(config.threads, device):
-        metrics["original_validation_accuracy"] = percent(answered)
+    metrics["original_validation_accuracy"] = percent(answered)
     metrics |= training_metrics(history, data, config.batch_size)
     metrics["images"] += before.images
     history = [*before.history, *({**row, "epoch": row["epoch"] + earlier} for row in history)]

@@ -25,13 +25,11 @@ class Sample:
 
     Attributes:
         key: path of its files up to the first dot of the name.
-        suffix: of the picture, in lower case, without a dot in front.
         offset, size: of the picture's bytes within the shard.
         label: ``UNKNOWN`` where labels are not read.
     """
 
     key: str
-    suffix: str
     offset: int
     size: int
     label: int
@@ -104,7 +102,7 @@ def _sample(shard: Path, archive: tarfile.TarFile, key: str, files: list[tarfile
             f"sample needs one"
         )
     (picture,) = pictures
-    return Sample(key, _suffix(picture), picture.offset_data, picture.size, _label(shard, archive, key, files, label))
+    return Sample(key, picture.offset_data, picture.size, _label(shard, archive, key, files, label))
 
 
 def _label(shard: Path, archive: tarfile.TarFile, key: str, files: list[tarfile.TarInfo], label: str) -> int:

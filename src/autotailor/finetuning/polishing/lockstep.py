@@ -73,7 +73,7 @@ class Lockstep:
     ) -> None:
         self._students, self._resolutions = students, resolutions
         device = device_of(students[0])
-        self._teacher, self._computing = place(teacher.network, device).eval(), list(students)
+        self._teacher = place(teacher.network, device).eval()
         self._axes = dict(streams or {}) if config.streams else {}
         self._shown, *self._own = (
             features_of(each, self._axes) if config.features or config.streams else ()

@@ -45,10 +45,6 @@ class Multipliers:
     vectors: FloatArray
     bounds: FloatArray
 
-    def top(self, count: int) -> FloatArray:
-        """The best vectors ``[at most count, rows]``."""
-        return self.vectors[:count]
-
 
 def of_loss(question: Question, pool: Known) -> Multipliers:
     """Multipliers that bound the loss; some mixture of known SubNets must keep the limits."""

@@ -112,7 +112,7 @@ class Solver:
             return self._free()
         if not self._is_relaxation_feasible(question):
             return None
-        vectors = relaxation.of_loss(question, self.pool).top(VECTORS)
+        vectors = relaxation.of_loss(question, self.pool).vectors[:VECTORS]
         sums = Bounds.of(self._reduced(question, vectors, is_loss=True), question.reduced)
         tie = TIE * program.range_of_loss
         incumbent = self._incumbent(question)
@@ -141,7 +141,7 @@ class Solver:
     def _nearest(self, question: Question) -> tuple[float, float]:
         """The least share of the limits by which they must be raised, as far as it was found, and its lower bound."""
         end = time.process_time() + self.seconds
-        vectors = relaxation.of_excess(question, self.pool).top(VECTORS)
+        vectors = relaxation.of_excess(question, self.pool).vectors[:VECTORS]
         bounds = self._reduced(question, np.concatenate([vectors, np.eye(len(question.rows))]), is_loss=False)
         least = float(question.largest_excesses(self.pool.values).min())
         ending = branch(self.program.cliques, Bounds.of(bounds), least, lambda excess: excess - TIE, end)
