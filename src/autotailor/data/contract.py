@@ -11,7 +11,7 @@ from autotailor.data.errors import DataError
 from autotailor.data.labels import BOX, IGNORED, UNKNOWN, has_numbers
 from autotailor.data.splits import Batch, DataSplits, EvaluationSet, TrainStream
 
-IMAGES = "normalised images, a float32 tensor [n, 3, R, R]"
+IMAGES = "normalised images, a float32 tensor [n, channels, height, width]"
 
 
 def check_splits(name: str, splits: object) -> None:

@@ -58,6 +58,7 @@ class Rows:
         place: the part, for messages.
         rows: the part with its column of images alone, not decoded.
         image: name of the column.
+        background: what transparent pixels stand over, as ``data.background``.
     """
 
     place: str

@@ -63,6 +63,7 @@ class Items:
         place: the part, for messages.
         items: the user's dataset.
         labelled: whether items are pairs of an image and a label; otherwise a label may be missing.
+        background: what transparent pixels stand over, as ``data.background``.
         numbers: whether a label is one number or more of a regression; otherwise it is the number of a class.
     """
 

@@ -57,6 +57,7 @@ class Stored:
 
     Attributes:
         samples: each with its shard.
+        background: what transparent pixels stand over, as ``data.background``.
     """
 
     samples: Sequence[tuple[Path, Sample]]

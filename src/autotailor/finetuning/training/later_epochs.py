@@ -1,4 +1,4 @@
-"""The training images of ``polish`` and ``train_pool``: epochs that the training of the SuperNet has not seen."""
+"""Training images of later epochs: those of other trainings than that of the SuperNet in ``finetune``."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -6,7 +6,10 @@ from itertools import islice
 from autotailor.data.splits import WHOLE, Batch, Shard, TrainStream
 
 FIRST_EPOCH = 10_000
-"""Number of the first epoch that ``polish`` and ``train_pool`` read; no training before them reads so many."""
+"""Number of the first epoch that ``polish``, ``train_pool``, ``distil`` and heads of early exits read.
+
+``finetune`` does not read so many, so that its images are others. These trainings may read the same epochs.
+"""
 
 
 class LaterEpochs(TrainStream):

@@ -1,7 +1,8 @@
 """The training loop of all kinds of training; it can continue from any step with bit-equal results.
 
 No random state is carried from step to step: the images depend on (seed, epoch, index), and all other random numbers of
-a step depend on (seed, step). A checkpoint therefore only holds weights, optimizer, position and the losses so far.
+a step depend on (seed, step). A checkpoint therefore only holds weights, their moving average, the states of optimizer
+and loss scaler, the size of micro-batches, the position and the losses so far.
 
 Several processes may train together (``processes``). All of them take the same steps; the first one writes files.
 """
