@@ -75,7 +75,6 @@ def each_image(
     return [torch.cat(parts).cpu().numpy() for parts in zip(*parts, strict=True)]
 
 
-@torch.no_grad()
 def evaluate(
     module: ElasticModule,
     subnet: SubNet,
@@ -94,9 +93,15 @@ def evaluate(
     check_labels(images)
     module.activate(subnet).eval()
     module.statistics = statistics
-    resolution, device, task = resolution_of(subnet), device_of(module), of(images)
+    return outcome_of(module, images, resolution_of(subnet), batch_size)
+
+
+@torch.no_grad()
+def outcome_of(network: nn.Module, images: EvaluationSet, resolution: int, batch_size: int) -> Outcome:
+    """Values and losses of a network in its present mode, image by image; arguments as of ``correctness``."""
+    device, task = device_of(network), of(images)
     judgements = [
-        task.judge(task.read(module(sized), sized.shape[-1]), put(labels, device))
+        task.judge(task.read(network(sized), sized.shape[-1]), put(labels, device))
         for batch, labels in images.batches(batch_size)
         for sized in (as_input(batch, device, resolution),)
     ]

@@ -13,13 +13,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import nn
 
-from autotailor.accuracy.calibration import as_input
 from autotailor.accuracy.determinism import deterministic
-from autotailor.accuracy.evaluation import outcome, percent
-from autotailor.compute.placement import device_of, put
+from autotailor.accuracy.evaluation import outcome_of, percent
+from autotailor.compute.placement import device_of
 from autotailor.data.excerpt import excerpt
 from autotailor.data.splits import DataSplits
 from autotailor.finetuning.polishing.config import CHECKED, PolishConfig
@@ -28,7 +26,6 @@ from autotailor.finetuning.training.watch import Accuracies, Watch
 from autotailor.prediction.evaluations.chance import CLEAR
 from autotailor.prediction.evaluations.outcome import Outcome
 from autotailor.statistics import clustered_mean
-from autotailor.task.registry import of
 
 logger = logging.getLogger(__name__)
 FREE = 0.5
@@ -107,16 +104,6 @@ class Beginning:
                 )
             self._last[number] = change
 
-    @torch.no_grad()
     def _outcome(self, student: nn.Module, number: int) -> Outcome:
-        student.eval()
-        device, resolution, task = device_of(student), self._resolutions[number], of(self._images)
-        with deterministic(self._config.threads, device):
-            judgements = [
-                task.judge(
-                    task.read(student(as_input(images, device, resolution)), resolution or images.shape[-1]),
-                    put(targets, device),
-                )
-                for images, targets in self._images.batches(self._config.batch_size)
-            ]
-        return outcome(judgements)
+        with deterministic(self._config.threads, device_of(student)):
+            return outcome_of(student.eval(), self._images, self._resolutions[number], self._config.batch_size)
