@@ -49,7 +49,8 @@ class PadRule(OperatorRule):
         begins, ends = pads_of(node, x.ndim)
         mode = _MODES[node.get("mode", "constant")]
         touched = [i for i in range(x.ndim) if begins[i] or ends[i]] or [x.ndim - 1]
-        amounts = [amount for i in reversed(range(touched[0], x.ndim)) for amount in (begins[i], ends[i])]
+        first = touched[0] if mode == "constant" else min(touched[0], 2)  # PyTorch repeats pixels of all spatial axes
+        amounts = [amount for i in reversed(range(first, x.ndim)) for amount in (begins[i], ends[i])]
         if mode == "constant":
             return F.pad(x, amounts, value=float(node.get("value", 0.0) if value is None else value))
         return F.pad(x, amounts, mode)

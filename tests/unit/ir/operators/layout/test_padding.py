@@ -8,6 +8,7 @@ CASES = {
     "constant": case("y = Pad (t, pads, value)", pads=[0, 0, 1, 0, 0, 0, 2, 3], value=0.5),
     "reflected": case('y = Pad <mode = "reflect"> (t, pads)', pads=[0, 0, 1, 1, 0, 0, 1, 1]),
     "edges": case('y = Pad <mode = "edge"> (t, pads)', pads=[0, 0, 0, 1, 0, 0, 2, 0]),
+    "edges of the last axis": case('y = Pad <mode = "edge"> (t, pads)', pads=[0, 0, 0, 1, 0, 0, 0, 1]),
     "wrapped": case('y = Pad <mode = "wrap"> (t, pads)', opset=19, pads=[0, 0, 1, 1, 0, 0, 1, 1]),
     "channels": case("y = Pad (t, pads)", pads=[0, 2, 0, 0, 0, 3, 0, 0]),
     "axes": case("y = Pad (t, pads, , axes)", opset=18, pads=[1, 2, 3, 4], axes=[2, -1]),
