@@ -137,12 +137,14 @@ class LocalTransport(Transport):
             while True:
                 if deadline is not None and deadline.left < 0:
                     raise overdue(self.device.name, what, deadline.seconds)
-                if selector.select(LOOK if deadline is None else min(LOOK, max(0.0, deadline.left))):
+                has_ended = process.poll() is not None  # asked before the look, which then sees the last lines
+                look = 0.0 if has_ended else LOOK if deadline is None else min(LOOK, max(0.0, deadline.left))
+                if selector.select(look):
                     if not (data := os.read(pipe, CHUNK)):
                         break
                     for line in splitter.feed(data):
                         on_line(line)
-                elif process.poll() is not None:
+                elif has_ended:
                     break  # the process has ended, though a child of it still holds the pipe
         for line in splitter.rest():
             on_line(line)

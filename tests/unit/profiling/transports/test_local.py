@@ -1,10 +1,14 @@
 """What this machine says of itself."""
 
+import os
+import selectors
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from autotailor.profiling.transports.local import cpu_name
+from autotailor.profiling import DeviceConfig
+from autotailor.profiling.transports.local import LocalTransport, cpu_name
 
 ARM = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: {}\n\nprocessor\t: 1\nCPU part\t: {}\n"
 
@@ -26,3 +30,21 @@ def test_processors_of_arm_which_have_no_name_are_told_by_their_cores(tmp_path: 
 
 def test_without_the_file_something_is_told(tmp_path: Path) -> None:
     assert cpu_name(tmp_path / "missing")
+
+
+def test_lines_that_a_process_writes_as_it_ends_are_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come after a look that saw nothing, and before the question whether the process has ended."""
+    look, looks, lines = selectors.DefaultSelector.select, iter(["first"]), list[str]()
+
+    def late(selector: selectors.DefaultSelector, seconds: float) -> list[Any]:
+        if next(looks, None):
+            (transport.folder / "looked").touch()
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            return []
+        return look(selector, seconds)
+
+    monkeypatch.setattr(selectors.DefaultSelector, "select", late)
+    with LocalTransport(DeviceConfig("host")) as transport:
+        command = "until [ -e looked ]; do sleep 0.01; done; echo last"
+        assert transport.run(["sh", "-c", command], lines.append) == 0
+    assert lines == ["last"]
