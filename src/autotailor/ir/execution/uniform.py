@@ -74,18 +74,27 @@ def initialise(graph: Graph, seed: int) -> Graph:
 
 def _fresh(node: Node, graph: Graph, rng: np.random.Generator) -> dict[str, Array]:
     names = [name for name in node.inputs[1:] if name in graph.weights]
+    if node.kind == "Add":
+        return {name: np.zeros_like(graph.weights[name]) for name in node.inputs if _is_bias(name, node, graph)}
     if node.kind == "BatchNormalization":
         return {name: np.full_like(graph.weights[name], i in (0, 3)) for i, name in enumerate(names)}
-    if node.kind not in ("Conv", "Gemm", "MatMul") or not names:  # attention multiplies activations
+    if node.kind not in ("Conv", "ConvTranspose", "Gemm", "MatMul") or not names:  # attention multiplies activations
         return {}
     drawn = {name: np.zeros_like(graph.weights[name]) for name in names}
     drawn[names[0]] = _draw(node, graph.weights[names[0]], rng)
     return drawn
 
 
+def _is_bias(name: str, node: Node, graph: Graph) -> bool:
+    """Whether a summand is the bias of a linear layer of tokens, which stands behind the product."""
+    products = [graph.producers.get(other) for other in node.inputs]
+    is_linear = any(each and each.kind == "MatMul" and each.inputs[1] in graph.weights for each in products)
+    return is_linear and name in graph.weights and graph.weights[name].ndim == 1
+
+
 def _draw(node: Node, weight: Array, rng: np.random.Generator) -> Array:
-    if node.kind == "Conv":
-        fan_out = weight.size / weight.shape[1] / node.get("group", 1)
+    if node.kind.startswith("Conv"):
+        fan_out = weight[0].size if node.kind == "ConvTranspose" else weight[:, 0].size / node.get("group", 1)
         return rng.normal(0.0, np.sqrt(2.0 / fan_out), weight.shape).astype(weight.dtype)
     fan_in = weight.shape[1] if node.get("transB", 0) else weight.shape[0]
     drawn: Array = rng.uniform(-1.0, 1.0, weight.shape) / np.sqrt(fan_in)

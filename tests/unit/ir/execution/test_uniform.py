@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from timm.models.vision_transformer import VisionTransformer
+from torch import nn
 
 import autotailor
 import networks
@@ -67,3 +68,23 @@ def test_products_of_activations_have_nothing_to_draw(transformer: autotailor.Su
     drawn = next(name for node in products for name in node.inputs[1:] if name in graph.weights)
     assert not np.array_equal(graph.weights[drawn], transformer.graph.weights[drawn])
     assert torch.isfinite(GraphModule(graph).eval()(torch.zeros(1, 3, 16, 16))).all()
+
+
+def test_biases_of_linear_layers_of_tokens_start_at_zero(transformer: autotailor.SuperNet) -> None:
+    trained = {name: np.ones_like(weight) for name, weight in transformer.graph.weights.items()}
+    graph = initialise(transformer.graph.with_weights(trained), 0)
+    linear = {node.outputs[0] for node in graph.nodes if node.kind == "MatMul" and node.inputs[1] in graph.weights}
+    sums = [node.inputs for node in graph.nodes if node.kind == "Add" and linear & set(node.inputs)]
+    biases = [graph.weights[name] for names in sums for name in names if name in graph.weights]
+    assert len(biases) == 4
+    assert not any(bias.any() for bias in biases)
+
+
+def test_transposed_convolutions_are_drawn_by_their_fan_out() -> None:
+    up = nn.ConvTranspose2d(16, 64, 4, 2, 1)
+    network = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), up, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    graph = autotailor.compile(network.eval(), resolution=16).graph
+    _, weight, bias = next(node.inputs for node in graph.nodes if node.kind == "ConvTranspose")
+    drawn = initialise(graph, 0).weights
+    assert drawn[weight].std() == pytest.approx(np.sqrt(2 / (64 * 4 * 4)), rel=0.05)
+    assert not drawn[bias].any()
