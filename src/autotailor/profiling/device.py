@@ -7,7 +7,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from autotailor.ir.feature import Engine, freeze_attributes
 from autotailor.profiling.errors import DeviceError
@@ -82,8 +82,8 @@ class DeviceConfig(Section, of="device", error=DeviceError):
     evict_mb: Annotated[float, Bound(ge=0, le=1024, expected="a number of MiB between 0 and 1024")] = 2.0
     energy_seconds: Annotated[float, Bound(ge=0, le=600, expected="a number of seconds between 0 and 600")] = 8.0
     fusion: Annotated[
-        Mapping[str, Any],
-        Told("a mapping with the keys add and remove, lists of [producer, follower]", {"add", "remove"}.issuperset),
+        Mapping[Literal["add", "remove"], tuple[tuple[str, str], ...]],
+        Told("a mapping with the keys add and remove, lists of [producer, follower]"),
     ] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 

@@ -59,6 +59,10 @@ def test_every_configured_device_is_read(path: Path) -> None:
         ({"min_minutes": float("nan")}, "between 0 and 60"),
         ({"evict_mb": -1}, "MiB"),
         ({"fusion": {"addd": []}}, "add and remove"),
+        ({"fusion": {"add": None}}, "add and remove"),
+        ({"fusion": {"add": ["Conv", "Elu"]}}, r"device\.fusion: expected .* lists of \[producer, follower\], not"),
+        ({"fusion": {"add": [["Conv"]]}}, r"lists of \[producer, follower\]"),
+        ({"fusion": {"add": ["Ab"]}}, r"lists of \[producer, follower\]"),
         ({"thread": 1}, r"device test: device: unknown keys \['thread'\]; known are \['address'"),
         (
             {"max_minutes": "long"},

@@ -103,8 +103,7 @@ class WheelRuntime(Runtime):
 
 def corrected(rules: FusionRules, device: DeviceConfig) -> FusionRules:
     """Fusion rules with the corrections of the configuration (paper, section 4.2.1)."""
-    added = frozenset((str(a), str(b)) for a, b in device.fusion.get("add", ()))
-    removed = frozenset((str(a), str(b)) for a, b in device.fusion.get("remove", ()))
+    added, removed = frozenset(device.fusion.get("add", ())), frozenset(device.fusion.get("remove", ()))
     if unknown := sorted(removed - rules.fuses - rules.folds):
         raise DeviceError(f"device {device.name}: fusion.remove names {unknown}, which are no rules of {rules.name}")
     if not added and not removed:
