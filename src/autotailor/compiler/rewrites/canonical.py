@@ -44,27 +44,52 @@ def shape_of(value: ir.Value | None) -> tuple[int, ...]:
 
 
 def _resolve_auto_pad(node: ir.Node) -> None:
-    """Writes ``auto_pad`` as pads. An axis needs (out - 1) stride + span - in pads; the mode places an odd one."""
+    """Writes ``auto_pad`` as pads. An axis needs (out - 1) stride + span - in pads."""
+    mode = _write_window(node)
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        axes = _axes(node)
+        _write_pads(node, mode, [max((math.ceil(n / stride) - 1) * stride + span - n, 0) for n, stride, span in axes])
+
+
+def _resolve_output_shape(node: ir.Node) -> None:
+    """Writes ``auto_pad`` and ``output_shape`` of a transposed convolution as pads, or as output padding if negative.
+
+    An axis has (in - 1) stride + span + output padding - out pads.
+    """
+    mode, given = _write_window(node), node.attributes.pop("output_shape", None)
+    if mode not in ("SAME_UPPER", "SAME_LOWER") and given is None:
+        return
+    axes, outs = _axes(node), shape_of(node.outputs[0])[2:]
+    padding = _ints(node, "output_padding", (0,) * len(outs))
+    totals = [(n - 1) * s + span + more - out for (n, s, span), more, out in zip(axes, padding, outs, strict=True)]
+    _write_pads(node, mode, [max(total, 0) for total in totals])
+    padding = [more - min(total, 0) for more, total in zip(padding, totals, strict=True)]
+    node.attributes["output_padding"] = ir.AttrInt64s("output_padding", padding)
+
+
+def _write_window(node: ir.Node) -> str:
+    """Writes out the kernel's shape, and leaves out what says nothing; returns ``auto_pad``, which goes as well."""
     mode = _string(node, "auto_pad", "NOTSET")
     _check_window(node)
     node.attributes.pop("auto_pad", None)
     if _int(node, "ceil_mode", 0) == 0:
         node.attributes.pop("ceil_mode", None)  # the same operator may lack this attribute at opset 17
-    kernel = _kernel(node)
-    if kernel:
+    if kernel := _kernel(node):
         node.attributes["kernel_shape"] = ir.AttrInt64s("kernel_shape", kernel)
-    if mode not in ("SAME_UPPER", "SAME_LOWER"):
-        return
-    rank = len(kernel)
-    strides, dilations = (_ints(node, name, (1,) * rank) for name in ("strides", "dilations"))
-    sizes = shape_of(node.inputs[0])[2:]
-    totals = [
-        max((math.ceil(size / stride) - 1) * stride + dilation * (k - 1) + 1 - size, 0)
-        for size, stride, dilation, k in zip(sizes, strides, dilations, kernel, strict=True)
-    ]
+    return mode
+
+
+def _axes(node: ir.Node) -> list[tuple[int, int, int]]:
+    """Size, stride and extent of the dilated kernel along each spatial axis."""
+    kernel, sizes = _kernel(node), shape_of(node.inputs[0])[2:]
+    strides, dilations = (_ints(node, name, (1,) * len(kernel)) for name in ("strides", "dilations"))
+    return [(n, s, d * (k - 1) + 1) for n, s, d, k in zip(sizes, strides, dilations, kernel, strict=True)]
+
+
+def _write_pads(node: ir.Node, mode: str, totals: Sequence[int]) -> None:
+    """Writes the pads of each axis, of which SAME_UPPER has an odd one at the end, and other modes at the begin."""
     small, large = [t // 2 for t in totals], [t - t // 2 for t in totals]
-    pads = small + large if mode == "SAME_UPPER" else large + small
-    node.attributes["pads"] = ir.AttrInt64s("pads", pads)
+    node.attributes["pads"] = ir.AttrInt64s("pads", small + large if mode == "SAME_UPPER" else large + small)
 
 
 def _check_window(node: ir.Node) -> None:
@@ -87,7 +112,7 @@ def _check_window(node: ir.Node) -> None:
 
 
 def _kernel(node: ir.Node) -> Sequence[int]:
-    if node.op_type == "Conv":
+    if node.op_type in ("Conv", "ConvTranspose"):
         return shape_of(node.inputs[1])[2:]
     return _ints(node, "kernel_shape", ())
 
@@ -239,6 +264,7 @@ def _drop_view(node: ir.Node) -> None:
 
 _CANONICALISERS: dict[str, Canonicaliser] = {
     **dict.fromkeys(("Conv", "MaxPool", "AveragePool", "LpPool"), _resolve_auto_pad),
+    "ConvTranspose": _resolve_output_shape,
     **{f"Reduce{kind}": _write_reduction for kind in _REDUCTIONS},
     **dict.fromkeys(("Max", "Min", "Mean"), _write_extremum),
     **dict.fromkeys(("Reshape", "Flatten", "Expand", "Tile"), _drop_view),

@@ -67,6 +67,25 @@ class TestWindows:
         expected = F.conv2d(torch.from_numpy(image), torch.from_numpy(KERNEL), padding="same", dilation=2)
         np.testing.assert_allclose(run(ir.to_proto(passed), image), expected, rtol=1e-5, atol=1e-5)
 
+    @pytest.mark.parametrize(
+        ("attributes", "pads", "padding"),
+        [
+            ('auto_pad = "SAME_UPPER", strides = [2, 1]', [0, 1, 1, 1], [0, 0]),
+            ('auto_pad = "SAME_LOWER", strides = [2, 1]', [1, 1, 0, 1], [0, 0]),
+            ('auto_pad = "SAME_UPPER", strides = [2, 2], output_shape = [13, 14]', [1, 0, 1, 1], [0, 0]),
+            ('auto_pad = "SAME_LOWER", strides = [2, 2], output_shape = [13, 14]', [1, 1, 1, 0], [0, 0]),
+            ("strides = [2, 2], output_shape = [14, 16]", [1, 0, 0, 0], [0, 1]),
+            ("strides = [2, 2], output_shape = [14, 14], output_padding = [1, 1]", [1, 1, 1, 1], [1, 1]),
+        ],
+    )
+    def test_the_output_of_a_transposed_convolution_becomes_numbers(
+        self, attributes: str, pads: list[int], padding: list[int]
+    ) -> None:
+        """Pads as onnxruntime has them: other modes have an odd one at the begin, as SAME_LOWER."""
+        node = rewritten(f"y = ConvTranspose <{attributes}> (x, w)", {"w": KERNEL[:3]}, shape=(1, 3, 7, 7)).graph[0]
+        assert (ints(node, "pads"), ints(node, "output_padding")) == (pads, padding)
+        assert not {"auto_pad", "output_shape"} & set(node.attributes)
+
     @pytest.mark.parametrize("mode", ["VALID", "NOTSET"])
     def test_other_modes_are_left_out(self, mode: str) -> None:
         node = rewritten(f'y = Conv <auto_pad = "{mode}"> (x, w)', {"w": KERNEL}).graph[0]

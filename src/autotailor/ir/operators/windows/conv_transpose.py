@@ -26,8 +26,7 @@ class ConvTransposeRule(OperatorRule):
     follows_shapes = True
 
     def applies(self, node: Node, deduction: Deduction) -> str:
-        given = "an output_shape instead of pads is not known" if node.get("output_shape") else ""
-        return convolution_refusal(node, deduction) or given
+        return convolution_refusal(node, deduction)
 
     def deduce(self, node: Node, deduction: Deduction) -> Sequence[Dimensions]:
         x = deduction.dimensions(node.inputs[0])
@@ -54,8 +53,8 @@ class ConvTransposeRule(OperatorRule):
         rank = len(window.kernel)
         convolve: Callable[..., Tensor] = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[rank - 1]
         whole = convolve(x, weight, None, window.strides, 0, 0, node.get("group", 1), window.dilations)
-        begins, ends = _crops(node, window, whole.shape[2:])
-        amounts = [-crop for i in reversed(range(rank)) for crop in (begins[i], ends[i])]
+        padding = _output_padding(node, rank)
+        amounts = [n for i in reversed(range(rank)) for n in (-window.pads[i], padding[i] - window.pads[i + rank])]
         cropped = F.pad(whole, amounts)
         return cropped if bias is None else cropped + bias.reshape(-1, *(1,) * rank)
 
@@ -84,17 +83,3 @@ def _grow(node: Node, window: WindowAttributes, i: int, dimension: Dimension) ->
     grown = product((dimension, Constant(stride)))
     window_of_one = Window(grown, 1 - added, 1)
     return grown if added == 0 else Constant(window_of_one.meta) if isinstance(grown, Constant) else window_of_one
-
-
-def _crops(node: Node, window: WindowAttributes, sizes: Sequence[int]) -> tuple[list[int], list[int]]:
-    """What to cut off at the begin and the end of each axis; negative where something is added."""
-    rank = len(window.kernel)
-    padding = _output_padding(node, rank)
-    begins, ends = list(window.pads[:rank]), [window.pads[i + rank] - padding[i] for i in range(rank)]
-    shape = node.get("output_shape")
-    if shape:
-        upper = node.get("auto_pad", "NOTSET") == "SAME_UPPER"
-        totals = [size - target for size, target in zip(sizes, shape[-rank:], strict=True)]
-        begins = [total // 2 if upper else total - total // 2 for total in totals]
-        ends = [total - begin for total, begin in zip(totals, begins, strict=True)]
-    return begins, ends

@@ -13,10 +13,9 @@ CASES = {
     "uneven": case("y = ConvTranspose <strides = [2, 3], pads = [0, 1, 1, 0]> (t, w)", w=(C, 8, 2, 3)),
     "grouped": case("y = ConvTranspose <group = 4, dilations = [2, 2]> (t, w, b)", w=(C, 2, 2, 2), b=(8,)),
     "depthwise": case("y = ConvTranspose <group = 12, strides = [2, 2]> (t, w, b)", w=(C, 1, 2, 2), b=(C,)),
-    "given output": case(
-        "y = ConvTranspose <strides = [2, 2], output_shape = [24, 24]> (t, w)", w=(C, 8, 3, 3),
-        static="ConvTranspose", resizes=False, shrinks=False,
-    ),
+    "given output": case("y = ConvTranspose <strides = [2, 2], output_shape = [24, 24]> (t, w)", w=(C, 8, 3, 3)),
+    "wider than the sum": case("y = ConvTranspose <strides = [2, 2], output_shape = [26, 26]> (t, w)", w=(C, 8, 3, 3)),
+    "same": case('y = ConvTranspose <strides = [2, 3], auto_pad = "SAME_UPPER"> (t, w)', w=(C, 8, 3, 4)),
 }  # fmt: skip
 
 
