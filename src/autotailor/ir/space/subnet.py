@@ -6,6 +6,7 @@ In *canonical form* the variables of removed blocks stand at their default, so t
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -164,9 +165,5 @@ def sample_distinct(space: Space, count: int, rng: random.Random | np.random.Gen
 
 def _draw(rng: random.Random | np.random.Generator, weights: list[int]) -> int:
     """Index drawn with probability proportional to its (possibly huge) integer weight."""
-    point = rng.random() * sum(weights)
-    for index, weight in enumerate(weights):
-        point -= weight
-        if point < 0:
-            return index
-    return len(weights) - 1
+    point = int(rng.random() * 2**53) * sum(weights) >> 53  # no float holds every sum
+    return next(index for index, end in enumerate(itertools.accumulate(weights)) if point < end)

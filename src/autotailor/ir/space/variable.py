@@ -17,6 +17,8 @@ from autotailor.ir.space.gate import Gate
 
 Number = int | float
 Choice = Number | str
+Rest = tuple[int, tuple[tuple[str, int], ...]]
+"""Variables of a tie from a position on, and the choices before it that they ask for."""
 
 
 def shown(choice: Choice) -> str:
@@ -214,13 +216,13 @@ class Tie:
     @property
     def count(self) -> int:
         """Number of distinct assignments."""
-        return self._behind(0, ())
+        return self._count((0, ()))
 
     def completions(self, name: str, chosen: Mapping[str, int]) -> list[int]:
         """Number of distinct assignments with each choice of a variable that gates ask, under choices before it."""
         place = next(i for i, variable in enumerate(self.variables) if variable.name == name)
         fixed = tuple((each, chosen[each]) for each in self._needed[place])
-        return self._by_choice(place, fixed)
+        return [0 if after is None else self._count(after) for after in self._by_choice((place, fixed))]
 
     @cached_property
     def _needed(self) -> tuple[tuple[str, ...], ...]:
@@ -232,24 +234,28 @@ class Tie:
             needed.append(tuple(sorted(names)))
         return tuple(reversed(needed))
 
-    def _behind(self, place: int, fixed: tuple[tuple[str, int], ...]) -> int:
-        """Distinct assignments of the variables from a position on, under the choices that they ask for."""
-        if place == len(self.variables):
-            return 1
-        if (place, fixed) not in self._counts:
-            self._counts[place, fixed] = sum(self._by_choice(place, fixed))
-        return self._counts[place, fixed]
+    def _count(self, rest: Rest) -> int:
+        """Distinct assignments of what is left; what is left behind it is counted first, by a stack of its own."""
+        waiting = [] if rest in self._counts else [rest]
+        while waiting:
+            behind = [after for after in self._by_choice(waiting[-1]) if after is not None]
+            if unknown := [after for after in behind if after not in self._counts]:
+                waiting.extend(unknown)
+            else:
+                self._counts[waiting.pop()] = sum(self._counts[after] for after in behind)
+        return self._counts[rest]
 
-    def _by_choice(self, place: int, fixed: tuple[tuple[str, int], ...]) -> list[int]:
-        """The same for each choice of the variable at the position; where it is closed, its default alone counts."""
+    def _by_choice(self, rest: Rest) -> list[Rest | None]:
+        """What each choice of the first variable leaves; where it is closed, only its default does."""
+        place, fixed = rest
         variable, before = self.variables[place], dict(fixed)
         is_open = variable.gate is None or variable.gate.opens(before)
-        counts = [0] * len(variable.choices)
-        for index in range(len(counts)) if is_open else (variable.default,):
+        behind: list[Rest | None] = [None] * len(variable.choices)
+        for index in range(len(behind)) if is_open else (variable.default,):
             chosen = {**before, variable.name: index}
-            counts[index] = self._behind(place + 1, tuple((each, chosen[each]) for each in self._needed[place + 1]))
-        return counts
+            behind[index] = place + 1, tuple((each, chosen[each]) for each in self._needed[place + 1])
+        return behind
 
     @cached_property
-    def _counts(self) -> dict[tuple[int, tuple[tuple[str, int], ...]], int]:
-        return {}
+    def _counts(self) -> dict[Rest, int]:
+        return {(len(self.variables), ()): 1}

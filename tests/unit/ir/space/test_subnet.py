@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from autotailor.ir.errors import IllegalSubNetError, SpaceError
+from autotailor.ir.space.gate import Gate
 from autotailor.ir.space.subnet import SubNet, canonical, largest, sample, smallest
-from autotailor.ir.space.variable import Modification
+from autotailor.ir.space.variable import Modification, Space, Variable
 from gated_space import SPACE, all_subnets
 
 
@@ -37,6 +38,14 @@ def test_sampling_is_uniform_over_distinct_subnets() -> None:
 
 def test_sampling_takes_a_numpy_generator() -> None:
     assert sample(SPACE, np.random.default_rng(3)) == sample(SPACE, np.random.default_rng(3))
+
+
+def test_counts_beyond_floats_are_drawn_by() -> None:
+    kept = Gate.of(("depth",), np.array([False, True]))
+    inner = [Variable(f"v{number}", "ratio", tuple(range(10)), 0, kept) for number in range(400)]
+    space = Space((Variable("depth", "depth", (1, 2), 1), *inner))
+    drawn = [sample(space, rng) for rng in (random.Random(0), np.random.default_rng(0))]
+    assert [subnet.indices[0] for subnet in drawn] == [1, 1]
 
 
 def test_smallest_removes_most() -> None:

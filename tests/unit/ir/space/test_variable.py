@@ -105,3 +105,15 @@ def test_subnets_of_a_chain_are_drawn_uniformly() -> None:
     drawn = Counter(sample(space, rng) for _ in range(6_500))
     assert len(drawn) == space.num_distinct == 13
     assert stats.chisquare(list(drawn.values())).pvalue > 1e-3
+
+
+def test_a_long_chain_is_counted_and_drawn_from() -> None:
+    """Each variable asks the one before: a chain in which all from some place on are closed."""
+    chain = [Variable("v0", "depth", (1, 2), 0)]
+    for number in range(1, 1200):
+        gate = Gate.of((chain[-1].name,), np.array([False, True]))
+        chain.append(Variable(f"v{number}", "depth", (1, 2), 0, gate))
+    space = Space(tuple(chain))
+    assert space.num_distinct == 1201
+    indices = sample(space, random.Random(0)).indices
+    assert 0 < sum(indices) == len("".join(map(str, indices)).partition("0")[0]) < 1200
