@@ -1,4 +1,4 @@
-"""Normalised ONNX: opset 20, functions inlined, constants folded, batch 1, static shapes, BatchNorm kept."""
+"""Normalised ONNX: opset 20 or newer, functions inlined, constants folded, batch 1, static shapes, BatchNorm kept."""
 
 import math
 
@@ -30,8 +30,8 @@ def normalise(model: ir.Model, resolution: int | None = None) -> ir.Model:
         resolution: side of the images (pixels), for files with dynamic image sizes.
 
     Raises:
-        GraphError: the model does not have one image as input and one tensor as output, holds an operator that cannot
-            be compiled, or has shapes that cannot be inferred.
+        GraphError: the model does not have one input and at least one output, holds an operator that cannot be
+            compiled, or has shapes that cannot be inferred.
     """
     name = str(model.graph.name)
     check_opset(model)

@@ -23,7 +23,7 @@ class Deployable:
         net: the SuperNet.
         subnet: the SubNet.
         graph: the standalone network.
-        reference: a module in evaluation mode, ``[n, 3, r, r]`` to ``[n, classes]``; files must compute what it does.
+        reference: a module in evaluation mode, a batch of images to the outputs; files must compute what it does.
         weights: ``inherited`` from the SuperNet, or ``polished``: trained for this SubNet alone.
     """
 

@@ -266,7 +266,10 @@ class SuperNet:
         return replace(self, elastic=rotate(self.elastic, turned), rotations=turned)
 
     def sorted_as(self, other: SuperNet) -> SuperNet:
-        """The same SuperNet without moments, with its channels in the coordinates and the order of another one."""
+        """The same SuperNet with its channels in the coordinates and the order of another one.
+
+        Moments are kept only where the channels are there already.
+        """
         changed = {
             name: other.rotations.get(name, one) @ np.linalg.inv(self.rotations.get(name, one))
             for name, one in ((name, np.eye(len(basis))) for name, basis in (self.rotations | other.rotations).items())

@@ -7,7 +7,7 @@ block's input.
 
 The memory of one step depends on few variables: on those of the sizes of what may live, and on the gates that decide
 what lives. So the memory of a step is a table over these variables, and the peak of a SubNet is the largest of its
-entries of all tables. A ResNet50 has 88 steps and 25 tables.
+entries of all tables. A ResNet50 has 88 steps and 16 tables.
 """
 
 import math

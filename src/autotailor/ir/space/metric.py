@@ -3,7 +3,7 @@
 The terms are summed up once into *flat tables*, so that many SubNets are looked up quickly. Terms over the same
 variables are one table, and so are terms whose variables together have few joint choices. The gates are written into
 the tables. An entry's place in a flattened table is a sum of choice indices times strides, so that one matrix product
-gives the places of all SubNets in all tables. A ResNet50 has 88 terms and about 20 flat tables.
+gives the places of all SubNets in all tables. A ResNet50 has 88 terms and 9 flat tables.
 
 Joining ends at ``LARGEST`` entries. Terms whose own variables have more joint choices still share a table with all
 terms over the same variables or some of these, up to ``LONGEST`` entries: one look-up in such a table costs more than

@@ -16,7 +16,8 @@ class Record:
         seconds: the visit's share of the batch's wall time.
         resident_weight_mb: weights of one copy as the runtime holds them, MiB; None where the runtime cannot tell.
         workspace_mb: scratch memory of one run besides outputs, MiB; None where the runtime cannot tell.
-        energy_mj: energy of one run above idle, millijoules; None where the device has no sensor.
+        energy_mj: energy of one run above idle, millijoules; None except in stores of earlier versions, because
+            energy follows from the table ``powers``.
     """
 
     fingerprint: str

@@ -63,7 +63,7 @@ ORIGIN = ("measured_at", "measured_by")
 
 
 class Database:
-    """A SQLite file with the tables of `schema`. Safe for threads, concurrent processes and crashes."""
+    """A SQLite file with the tables of ``TABLES``. Safe for threads, concurrent processes and crashes."""
 
     def __init__(self, folder: Path) -> None:
         """Opens the database of a store in a folder, and makes it where there is none.

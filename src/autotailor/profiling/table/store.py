@@ -1,6 +1,6 @@
 """The LUT store: all measurements of operators, whatever run or model asked for them.
 
-The store is one SQLite file in a folder of the user's choice; ``schema`` describes its tables. The store holds *visits*
+The store is one SQLite file in a folder of the user's choice; ``database.py`` has its tables. The store holds *visits*
 (``Record``) and no latencies: visits are the one source of truth. The visits of a batch are appended in one
 transaction, and are on disk before the next batch begins. A row of a LUT follows from all visits of its operator on its
 device. So a killed run loses and repeats nothing, and a second run or model measures only what is new. Rows that
