@@ -1,6 +1,7 @@
 """Writes and changes the text of a ``.param``, which lists a network's layers line by line."""
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 
 from autotailor.profiling.runtimes.ncnn.layers import Fragment
@@ -54,6 +55,11 @@ def with_names(text: str, image: str, *outputs: str) -> str:
         count = len(written)
         lines.append(f"Noop {'.'.join(own)}.{written[0]} {count} {count} {' '.join(own)} {' '.join(written)}")
     return param_text(lines)
+
+
+def named_once(text: str) -> str:
+    """A converted network whose reductions name each axis once; ``preparation`` names single ones twice."""
+    return re.sub(r"-23303=2,(-?\d+),\1\b", r"-23303=1,\1", text)
 
 
 def returned(text: str) -> list[str]:

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from autotailor.profiling.errors import DeviceError, ProfilingError
+from autotailor.profiling.runtimes.ncnn.param import named_once
 from autotailor.profiling.runtimes.stopped import check_stopped
 
 SCRATCH = ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")
@@ -35,6 +36,7 @@ def run_pnnx(onnx_path: Path, param: Path, weights: Path) -> None:
     if done.returncode != 0 or not param.exists() or not weights.exists():
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
         raise ProfilingError(f"{onnx_path}: pnnx cannot convert it (exit code {done.returncode}):\n{tail}")
+    param.write_text(named_once(param.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _prepared(onnx_path: Path, target: Path) -> Path:

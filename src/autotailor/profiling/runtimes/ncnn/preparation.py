@@ -1,11 +1,9 @@
 """Rewrites ONNX models so that pnnx reads them right; the models compute the same numbers as before.
 
 pnnx (20261020) loses the axis of a sum or mean over a single axis that is an input (sums since opset 13, means since
-18), and then reduces nothing. The batch is one image, so that reducing the batch as well gives two axes and the same
-numbers::
+18), and then reduces nothing. An axis that is named twice stays, and counts once (``param.named_once`` cleans up)::
 
-    ReduceMean(x, axes=[k])                 ->  ReduceMean(x, axes=[0, k])
-    ReduceMean(x, axes=[k], keepdims=0)     ->  Squeeze(ReduceMean(x, axes=[0, k]), axes=[k])
+    ReduceMean(x, axes=[k])  ->  ReduceMean(x, axes=[k, k])
 
 pnnx recognises group normalisation only by the shapes that PyTorch's exporter writes, of which the first has no sizes::
 
@@ -42,7 +40,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     constants = {tensor.name: tensor for tensor in graph.initializer}
     nodes: list[onnx.NodeProto] = []
     for node in graph.node:
-        nodes += _two_axes(node, graph, constants) if node.op_type in REDUCTIONS else _margin(node, graph)
+        nodes += [_axis_twice(node, graph, constants)] if node.op_type in REDUCTIONS else _margin(node, graph)
     del graph.node[:]
     graph.node.extend(nodes)
     _group_shapes(graph, constants)
@@ -56,24 +54,13 @@ def _constant(graph: onnx.GraphProto, name: str, value: npt.ArrayLike) -> str:
     return name
 
 
-def _two_axes(
-    node: onnx.NodeProto, graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]
-) -> list[onnx.NodeProto]:
-    """Rewrites a reduction over one axis as one over that axis and the batch."""
-    if len(node.input) < 2 or node.input[1] not in constants:
-        return [node]
-    axes = numpy_helper.to_array(constants[node.input[1]]).ravel().tolist()
-    if len(axes) != 1 or axes[0] == 0:
-        return [node]
-    prefix = f"{node.output[0]}.prepared"
-    keeps = next((attribute.i for attribute in node.attribute if attribute.name == "keepdims"), 1)
-    reduced = node.output[0] if keeps else prefix
-    both = _constant(graph, f"{prefix}.axes", [0, axes[0]])
-    made = [helper.make_node(node.op_type, [node.input[0], both], [reduced], node.name, keepdims=1)]
-    if not keeps:
-        axis = _constant(graph, f"{prefix}.axis", axes)
-        made.append(helper.make_node("Squeeze", [reduced, axis], [node.output[0]], f"{node.name}.squeeze"))
-    return made
+def _axis_twice(node: onnx.NodeProto, graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]) -> onnx.NodeProto:
+    """Names the axis of a reduction over one axis twice."""
+    if len(node.input) > 1 and node.input[1] in constants:
+        axes = numpy_helper.to_array(constants[node.input[1]]).ravel().tolist()
+        if len(axes) == 1 and axes != [0]:
+            node.input[1] = _constant(graph, f"{node.output[0]}.prepared.axes", axes * 2)
+    return node
 
 
 def _margin(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import autotailor
 from autotailor.profiling import DeviceConfig, open_runtime
+from autotailor.profiling.runtimes.ncnn.claims import claims
 from onnx_text import HEAD, KERNEL, model_of
 from reference import run
 
@@ -33,6 +35,21 @@ def test_a_reduction_over_tokens_whose_axis_is_an_input_is_converted(kind: str, 
     body = f"a = Reshape (c, flat)  b = Transpose <perm = [0, 2, 1]> (a)  r = {kind} <keepdims = {keepdims}> (b, axes)"
     shapes = {"flat": np.array([-1, 4, 36]), "axes": np.array([1]), "back": np.array([-1, 4, 1, 1])}
     assert_converted(f"{body}  t = Reshape (r, back)", tmp_path, opset=18, **shapes)
+
+
+@pytest.mark.parametrize("kind", ["ReduceSum", "ReduceMean"])
+def test_a_reduction_whose_axis_is_an_input_is_the_layer_of_the_table(kind: str, tmp_path: Path) -> None:
+    """Whatever the opset: the table does not know at which one a network is exported."""
+    body = f"c = Conv (x, w)  g = Gelu (c)  r = {kind} <keepdims = 0> (g, axes)  y = Flatten (r)"
+    model = model_of(body, {"w": KERNEL, "axes": np.array([2])}, opset=20)
+    net, runtime = autotailor.compile(model, {}, resolution=8), open_runtime(DeviceConfig("host"))
+    net.export_onnx(net.largest(), tmp_path / "model.onnx")
+    runtime.convert(tmp_path / "model.onnx", tmp_path)
+    features = [feature for place in net.places(runtime.fusion) for feature in place.operators]
+    bill = claims(tmp_path / "model.ncnn.param", features, net.input_shape)
+    assert bill.complete, (bill.unclaimed, bill.idle)
+    image = np.random.default_rng(0).standard_normal(net.input_shape).astype(np.float32)
+    np.testing.assert_allclose(runtime.run(tmp_path, image), run(model, image), rtol=1e-4, atol=1e-5)
 
 
 def assert_converted(body: str, tmp_path: Path, opset: int = 17, **weights: Any) -> None:
