@@ -33,9 +33,7 @@ def validation_subnets(space: Space, count: int, seed: int) -> tuple[SubNet, ...
     """The largest SubNet, the smallest, and distinct random ones: ``count`` in all, fewer in a small space."""
     rng = random.Random(seed)
     chosen = dict.fromkeys((largest(space), smallest(space)))
-    for _ in range(20 * count):
-        if len(chosen) >= min(count, space.num_distinct):
-            break
+    while len(chosen) < min(count, space.num_distinct):
         chosen[sample(space, rng)] = None
     return tuple(chosen)
 

@@ -62,10 +62,7 @@ def run_trials(nets: Sequence[TrialNet]) -> list[Trial]:
 
     trials: list[Trial] = []
     while len(trials) < len(nets):
-        order = json.dumps([asdict(net) for net in nets[len(trials) :]])
-        done = subprocess.run(
-            [sys.executable, "-P", __file__], input=order, capture_output=True, text=True, check=False
-        )
+        done = _run([asdict(net) for net in nets[len(trials) :]])
         for line in done.stdout.splitlines():
             if line.startswith('{"shapes"'):  # ncnn may print other lines
                 answer = json.loads(line)
@@ -93,14 +90,7 @@ def run_images(
         files = dict(
             zip(("param", "weights", "images", "outputs"), map(str, (param, weights, source, target)), strict=True)
         )
-        done = subprocess.run(
-            [sys.executable, "-P", __file__],
-            input=json.dumps(files | {"settings": settings}),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        done = _run(files | {"settings": settings})
         check_stopped("a process that runs ncnn", done.returncode)
         if target.exists():
             with np.load(target) as loaded:
@@ -108,6 +98,12 @@ def run_images(
         said = [line for line in done.stdout.splitlines() if line.startswith(FAILURE)]
         crashed = f"ncnn ends its process (exit code {done.returncode})"
         return (), said[-1].removeprefix(FAILURE) if said else crashed
+
+
+def _run(order: object) -> subprocess.CompletedProcess[str]:
+    """Starts this file with an order, and waits for its end."""
+    command, text = [sys.executable, "-P", __file__], json.dumps(order)
+    return subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", check=False)
 
 
 def _answer(order: dict[str, Any]) -> str:

@@ -80,8 +80,7 @@ def layers_left_out() -> frozenset[str]:
     missing runner, or one that is older than the list, adds nothing.
     """
     layers: set[str] = set()
-    for target, variable in VARIABLES.items():
-        path = Path(os.environ.get(variable, FOLDER / target / NAME))
-        if path.is_file() and (match := LEFT_OUT.search(path.read_bytes())):
+    for path in built_runners().values():
+        if match := LEFT_OUT.search(path.read_bytes()):
             layers.update(match.group(1).decode().split())
     return frozenset(layers)
