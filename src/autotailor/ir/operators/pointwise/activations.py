@@ -21,6 +21,7 @@ _PLAIN: dict[str, Callable[[Tensor], Tensor]] = {
     "Softsign": F.softsign,
 }
 _PARAMETERS: dict[str, dict[str, Any]] = {
+    **{kind: {} for kind in _PLAIN},
     "LeakyRelu": {"alpha": 0.01},
     "Elu": {"alpha": 1.0},
     "Celu": {"alpha": 1.0},
@@ -39,6 +40,7 @@ def _shrink(x: Tensor, bias: float, lambd: float) -> Tensor:
 
 
 _CALLS: dict[str, Callable[..., Tensor]] = {
+    **_PLAIN,
     "LeakyRelu": lambda x, alpha: F.leaky_relu(x, alpha),
     "Elu": F.elu,
     "Celu": F.celu,
@@ -52,21 +54,8 @@ _CALLS: dict[str, Callable[..., Tensor]] = {
 
 
 @register
-class PlainActivationRule(ElementwiseRule):
-    """Activations without parameters."""
-
-    kinds = tuple(_PLAIN)
-
-    def call(self, node: Node, arguments: Sequence[Any]) -> Tensor:
-        return _PLAIN[node.kind](arguments[0])
-
-    def opset(self, node: Node) -> int:
-        return _SINCE.get(node.kind, super().opset(node))
-
-
-@register
 class ActivationRule(ElementwiseRule):
-    """Activations with constant parameters, ONNX's defaults filled in."""
+    """Activations without parameters, or with constant ones, ONNX's defaults filled in."""
 
     kinds = tuple(_PARAMETERS)
 
