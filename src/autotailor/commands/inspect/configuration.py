@@ -12,6 +12,7 @@ import yaml  # type: ignore[import-untyped]
 from autotailor.commands.inspect.alternatives import usual
 from autotailor.commands.inspect.backgrounds import transparent_lines
 from autotailor.commands.inspect.own_data import OwnData, class_lines, data_lines, is_of_timm, preprocessing
+from autotailor.commands.inspect.tables import magnitude
 from autotailor.ir.dimensions.dimension import RESOLUTION
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _origin(net: SuperNet, options: argparse.Namespace) -> str:
         if value is not None:
             arguments += [option, *(str(each) for each in (value if isinstance(value, list) else [value]))]
     command = shlex.join(["python", "-m", "autotailor", "inspect", options.source, *arguments, "--yaml"])
-    size = f"{net.space.num_modifications} modifications, {net.space.num_distinct:.3g} SubNets"
+    size = f"{net.space.num_modifications} modifications, {magnitude(net.space.num_distinct)} SubNets"
     return f"# From `{command}`: {size}.".replace("\n", "?")
 
 

@@ -1,6 +1,7 @@
 """The tables of ``inspect``, 100 columns wide at most."""
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -321,4 +322,9 @@ def _times(shape: Shape) -> str:
 
 def _count(value: int) -> str:
     """An exact count, followed by its order of magnitude where the count is long."""
-    return f"{value:,}" if value < 10**7 else f"{value} ({value:.3g})"
+    return f"{value:,}" if value < 10**7 else f"{value} ({magnitude(value)})"
+
+
+def magnitude(value: int) -> str:
+    """A count with three digits; its order of magnitude alone where no float holds it."""
+    return f"{value:.3g}" if value < 10**308 else f"1e+{int(math.log10(value))}"

@@ -5,7 +5,7 @@ from tests import networks
 from torch import nn
 
 import autotailor
-from autotailor.commands.inspect.tables import print_inspection
+from autotailor.commands.inspect.tables import magnitude, print_inspection
 
 
 class Block(nn.Module):
@@ -65,3 +65,7 @@ def test_notes_say_where_blocks_merge_and_where_not(
 def test_the_stages_behind_which_an_exit_can_stand_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     print_inspection(autotailor.compile(networks.make("resnet"), {}, resolution=32), proposed=False)
     assert "`space.exits` can ask for: {after: [stage1]}." in " ".join(capsys.readouterr().out.split())
+
+
+def test_more_subnets_than_a_float_holds_have_an_order_of_magnitude() -> None:
+    assert [magnitude(12_345_678), magnitude(10**308), magnitude(7 * 10**500)] == ["1.23e+07", "1e+308", "1e+500"]
