@@ -38,7 +38,7 @@ def test_a_device_that_cannot_run_the_network_says_so_before_training(tmp_path: 
 def test_a_network_to_be_trained_is_asked_about_with_random_weights() -> None:
     composed = config.compose(ROOT / "conf", "resnet_digits", "host")
     assert composed["model"]["weights"] == "pretrain"
-    assert feasibility.refusal({"model": composed["model"], "device": composed["device"], "compiled": None}) == ""
+    assert feasibility.examined({"model": composed["model"], "device": composed["device"], "compiled": None})[0] == ""
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_network_to_be_trained_is_asked_about_with_random_weights() -> None:
 )
 def test_a_space_is_asked_about_without_a_device(override: str, message: str) -> None:
     composed = config.compose(ROOT / "conf", "resnet_digits", "macs", [override])
-    told = feasibility.refusal({"model": composed["model"], "device": None, "compiled": None})
+    told = feasibility.examined({"model": composed["model"], "device": None, "compiled": None})[0]
     assert message in told
     assert bool(told) == bool(message)
 
@@ -59,7 +59,7 @@ def test_a_space_is_asked_about_without_a_device(override: str, message: str) ->
 def test_exits_behind_a_stage_that_the_network_lacks_are_refused_before_any_work() -> None:
     composed = config.compose(ROOT / "conf", "resnet_digits", "macs")
     composed["model"]["space"]["exits"] = {"after": ["stage1", "stag2"]}
-    told = feasibility.refusal({"model": composed["model"], "device": None, "compiled": None})
+    told = feasibility.examined({"model": composed["model"], "device": None, "compiled": None})[0]
     assert "space.exits.after: network resnet_digits has no 'stag2'" in told
     assert "Did you mean 'stage2'?" in told
 
@@ -67,7 +67,7 @@ def test_exits_behind_a_stage_that_the_network_lacks_are_refused_before_any_work
 def test_a_network_of_other_classes_than_configured_is_refused_before_it_is_trained() -> None:
     composed = config.compose(ROOT / "conf", "resnet_digits", "macs")
     composed["model"] |= {"source": "windows:windowed_digits", "num_classes": 7, "space": {}}
-    told = feasibility.refusal({"model": composed["model"], "device": None, "compiled": None})
+    told = feasibility.examined({"model": composed["model"], "device": None, "compiled": None})[0]
     assert "it has 10 classes, model.num_classes is 7" in told
 
 
@@ -75,9 +75,9 @@ def test_a_compiled_supernet_is_not_compiled_again(tmp_path: Path, resnet_net: a
     composed = config.compose(ROOT / "conf", "resnet_digits", "host")
     composed["model"]["source"] = "nowhere:nothing"
     question = {"model": composed["model"], "device": composed["device"], "compiled": None}
-    assert "module nowhere cannot be imported" in feasibility.refusal(question)
+    assert "module nowhere cannot be imported" in feasibility.examined(question)[0]
     resnet_net.save(tmp_path / "compiled.pt")
-    assert feasibility.refusal({**question, "compiled": str(tmp_path / "compiled.pt")}) == ""
+    assert feasibility.examined({**question, "compiled": str(tmp_path / "compiled.pt")})[0] == ""
 
 
 def test_a_process_that_dies_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

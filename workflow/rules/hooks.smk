@@ -92,23 +92,24 @@ def measured_pairs():
 
 @refusing
 def look_at_spaces():
-    """Refuses a network that is to be trained here and cannot be compiled into its space afterwards.
+    """Refuses a network that is to be trained here, or gets exits, and cannot be compiled into its space afterwards.
 
     A network that was compiled to ask about a device (``ask_devices``) is not compiled again.
     """
     jobs = list(workflow.dag.needrun_jobs())
-    trained = {job.wildcards.model for job in jobs if job.rule.name == "pretrain"}
-    for model in sorted(trained - COMPILED):
+    asked = ("pretrain", "exits")
+    found = {job.wildcards.model for job in jobs if job.rule.name in asked}
+    for model in sorted(found - COMPILED):
         logger.info(f"Checking that {model} has its space ...")
         feasibility.check_space(of_model(model))
 
 
-@refusing
 def rules_of(model, jobs):
     """The rules that run for a model."""
     return {job.rule.name for job in jobs if job.wildcards_dict.get("model") == model}
 
 
+@refusing
 def fetch_teachers():
     """Refuses a network of timm that is to teach in this run and whose weights cannot be fetched."""
     jobs = list(workflow.dag.needrun_jobs())

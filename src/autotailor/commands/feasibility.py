@@ -144,7 +144,7 @@ def structure(model: Mapping[str, Any]) -> SuperNet:
     )
 
 
-def _examined(question: Mapping[str, Any]) -> tuple[str, SuperNet | None]:
+def examined(question: Mapping[str, Any]) -> tuple[str, SuperNet | None]:
     """The reason why a device cannot run a model, or why it cannot be compiled, empty where it can; and the network.
 
     Args:
@@ -202,7 +202,7 @@ def main() -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("autotailor").setLevel(logging.INFO)
     question = json.load(sys.stdin)
-    reason, net = _examined(question)
+    reason, net = examined(question)
     say(seconds_of_training(net) if net is not None and question["timed"] else reason)
     return REFUSED if reason else 0
 

@@ -11,6 +11,7 @@ so that SubNets are polished alone.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from autotailor.project import places
 Section = dict[str, Any]
 SHARED = ("seed", "precision", "accelerator", "processes", "nodes")
 """Keys of the top level that hold for every training which names none of its own."""
-SPACE = "model.space"
+SPACE, EXITS = "model.space", "exits"
 """The section whose keys a model's file may leave out, and an override may name nevertheless."""
 FIRST = "first_data"
 """Where Hydra puts the section of data that a stage of ``finetune`` names."""
@@ -137,14 +138,19 @@ def _asked(override: Override, optional: Collection[str]) -> str:
 
 
 def _optional(base: Section, keys: Collection[str]) -> list[str]:
-    """The keys of the space that the model's file leaves out, where an override changes the space."""
+    """The keys of the space and of its exits that the model's file leaves out, where an override changes the space."""
     if not any(key.startswith(f"{SPACE}.") for key in keys):
         return []
+    from autotailor.exits.config import ExitsConfig
     from autotailor.ir.proposal.request import KEYS
 
     model = base["model"]
     space = model.get("space") if isinstance(model, dict) else None
-    return [key for key in KEYS if key not in space] if isinstance(space, dict) else []
+    if not isinstance(space, dict):
+        return []
+    exits = space.get(EXITS)
+    of_exits = [f"{EXITS}.{each.name}" for each in fields(ExitsConfig) if each.name not in exits] if exits else []
+    return [*(key for key in KEYS if key not in space), *of_exits]
 
 
 def _with_keys(base: Section, keys: Collection[str]) -> Section:
@@ -152,7 +158,10 @@ def _with_keys(base: Section, keys: Collection[str]) -> Section:
     if not keys:
         return base
     model: Any = base["model"]
-    return {**base, "model": {**model, "space": {**dict.fromkeys(keys), **model["space"]}}}
+    space = {**dict.fromkeys(key for key in keys if "." not in key), **model["space"]}
+    if of_exits := [key.partition(".")[2] for key in keys if "." in key]:
+        space[EXITS] = {**dict.fromkeys(of_exits), **space[EXITS]}
+    return {**base, "model": {**model, "space": space}}
 
 
 def _with_shared(composed: Section) -> Section:

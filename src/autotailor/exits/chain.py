@@ -53,7 +53,7 @@ class Chain:
         folder: ``results/MODEL/DEVICE/exits/NAME``.
         runtime: ``onnxruntime`` or ``ncnn``.
         thresholds: exit to the confidence at which a picture leaves, None for an exit that is left out; or the name of
-            a budget of ``exits.json``, such as ``60 %``, ``guaranteed`` or ``asked``; by default ``asked``, which
+            a budget of ``exits.json``, such as ``60%``, ``guaranteed`` or ``asked``; by default ``asked``, which
             ``autotailor export --expected`` writes, else ``guaranteed``.
 
     Raises:
@@ -78,15 +78,21 @@ class Chain:
 
     def _chosen(self, thresholds: Mapping[str, float | None] | str) -> Mapping[str, float | None]:
         if not isinstance(thresholds, str):
+            if unknown := sorted(set(thresholds) - set(self.description["exits"])):
+                raise ExitError(
+                    f"{self.folder}: there is no exit {unknown[0]!r}; there are {', '.join(self.description['exits'])}"
+                )
             return thresholds
         budgets = dict(self.description["budgets"])
         if self.description["guaranteed"]:
             budgets[GUARANTEED] = self.description["guaranteed"]
         name = thresholds or (ASKED if ASKED in budgets else GUARANTEED)
+        name = next((each for each in budgets if each.replace(" ", "") == name.replace(" ", "")), name)
         if name not in budgets:
             raise ExitError(
-                f"{self.folder}: there are no thresholds for {name!r}, but for "
-                f"{', '.join(budgets) or 'nothing'}; name one, or give a threshold for each exit"
+                f"{self.folder}: there are no thresholds for {name!r}, but for {', '.join(budgets) or 'nothing'}; name "
+                "one, or an export that was chosen for this budget (exits.json of the run), or give a threshold for "
+                "each exit"
             )
         chosen: Mapping[str, float | None] = budgets[name]["thresholds"]
         return chosen

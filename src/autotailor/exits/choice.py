@@ -102,9 +102,12 @@ class Chooser:
 
 
 def choose(choosers: Sequence[Chooser], budget: float) -> Choice | None:
-    """The choice whose thresholds are best on pictures that did not choose them; None where none keeps the budget."""
+    """The choice whose thresholds are best on pictures that did not choose them; None where none keeps the budget.
+
+    Of equals the choice is one without exits.
+    """
     choices = [choice for chooser in choosers if (choice := chooser.within(budget)) is not None]
-    return max(choices, key=lambda choice: float(choice.folded.mean()), default=None)
+    return max(choices, key=lambda each: (float(each.folded.mean()), not each.candidate.exits), default=None)
 
 
 def read_limits(budget: Mapping[str, float | str], largest: float, unit: str) -> tuple[float, float]:

@@ -119,6 +119,11 @@ def find_exits(net: SuperNet, subnet: SubNet, graph: Graph, after: Sequence[str]
                 "; take head: probe"
             )
         _check_cut(graph, exit_)
+        if tensor in exits and tensors[name] == tensors[exits[tensor].after]:
+            raise ExitError(
+                f"space.exits.after: {exits[tensor].after} and {name} end at one place, where one exit stands; leave "
+                "one of them out"
+            )
         exits[tensor] = exit_
     order = {name: position for position, node in enumerate(graph.nodes) for name in node.outputs}
     return tuple(sorted(exits.values(), key=lambda each: order[each.tensor]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -214,10 +214,10 @@ def _pictures(
     budgets: Mapping[str, dict[str, Any]], headed: Mapping[str, Headed], data: DataSplits
 ) -> dict[str, dict[str, Any]]:
     """Test pictures in Base64 that leave at each exit of the choice that divides them most, the last one included."""
-    chosen = [row["with"] for row in budgets.values() if row["with"] and row["with"]["leave"][LAST] < 1]
+    chosen = {name: row["with"] for name, row in budgets.items() if row["with"] and row["with"]["leave"][LAST] < 1}
     if not chosen or data.signal:
         return {}
-    most = max(chosen, key=lambda each: -sum(share * math.log(share) for share in each["leave"].values() if share))
+    budget, most = max(chosen.items(), key=lambda each: _division(each[1]["leave"].values()))
     test = headed[most["name"]].test
     left = Policy(tuple(most["thresholds"].values()), 0, 0, 0, 0).leave(test.confidence)
     by_exit = {}
@@ -225,8 +225,13 @@ def _pictures(
         positions = np.flatnonzero(left == number)[:SHOWN]
         if len(positions):
             pictures = [_png(each) for each in as_pictures(_images(data.test, positions), data)]
-            by_exit[name] = {"network": most["name"], "share": share, "png": pictures}
+            by_exit[name] = {"network": most["name"], "budget": budget, "share": share, "png": pictures}
     return by_exit
+
+
+def _division(shares: Iterable[float]) -> float:
+    """How evenly shares divide a whole: their entropy."""
+    return -sum(share * math.log(share) for share in shares if share)
 
 
 def _images(images: EvaluationSet, positions: Any) -> torch.Tensor:

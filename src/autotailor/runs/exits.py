@@ -127,9 +127,11 @@ class KnownExits:
         found = choose([Chooser(each, groups["validation"], limits[1]) for each in both], limits[0])
         if found is None:
             least = min(each.costs.reach([True] * len(each.exits))[0] for each in candidates)
+            costs = {EXPECTED: f"an expected cost of {limits[0]:.4g}", WORST: f"a worst cost of {limits[1]:.4g}"}
+            kept = " and ".join(costs[key] for key in asked)
             raise RunError(
-                f"no export of {self.folder.path} keeps an expected cost of {limits[0]:.4g} and a worst cost of "
-                f"{limits[1]:.4g} {self.said['unit']}; the first answer of all takes {least:.4g}: allow more"
+                f"no export of {self.folder.path} keeps {kept} {self.said['unit']}; the first answer of all takes "
+                f"{least:.4g}: allow more"
             )
         own = described(found, groups["test"])
         return ExitsChoice(own["name"], own["thresholds"], self._estimates(own), own["leave"])

@@ -252,6 +252,14 @@ def test_an_override_changes_one_value_and_what_refers_to_it() -> None:
     assert config.compose(CONF, "resnet_digits", "host", ["seed=7"])["finetune"]["seed"] == 7
 
 
+def test_keys_of_exits_that_a_file_leaves_out_can_be_overridden() -> None:
+    asked = ["method=adascale", "model.space.exits.epsilon=0.05", "model.space.exits.head=probe"]
+    exits = config.compose(CONF, "resnet_digits", "host", asked)["model"]["space"]["exits"]
+    assert exits == {"after": ["stage2"], "head": "probe", "images": 4000, "epsilon": 0.05}
+    with pytest.raises(ConfigError, match=r"Did you mean 'model\.space\.exits\.images'\?"):
+        config.compose(CONF, "resnet_digits", "host", ["method=adascale", "model.space.exits.imags=1"])
+
+
 def test_keys_of_the_space_that_a_file_leaves_out_can_be_overridden() -> None:
     asked = ["model.space.alternatives={shrunk: [0.5], low_rank: [0.5]}", "model.space.skip=[stem.*]"]
     space = config.compose(CONF, "resnet_digits", "host", asked)["model"]["space"]

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from autotailor.exits.answers import Costs
-from autotailor.exits.choice import Candidate, by_budget, failure_auroc, folds, read_limits
+from autotailor.exits.answers import Answers, Costs
+from autotailor.exits.choice import Candidate, Chooser, by_budget, choose, failure_auroc, folds, read_limits
 from simulated_exits import answers
 
 COSTS = Costs((2.0, 3.0, 5.0), (0.2, 0.3))
@@ -51,6 +53,11 @@ def test_without_use_for_exits_the_subnet_alone_is_chosen() -> None:
     row = by_budget([poor], GROUPS, GROUPS, (1.0,))["100 %"]
     assert row["with"]["leave"]["last"] == 1
     assert row["gain"] == 0
+    same = Answers(np.zeros((400, 2)), np.ones((400, 3)))  # exits are as good as the end
+    both = replace(poor, validation=same, test=same)
+    choice = choose([Chooser(each, GROUPS) for each in (both, both.alone)], 10.0)
+    assert choice is not None
+    assert choice.candidate.exits == ()
 
 
 def test_confidence_that_ranks_right_answers_first_has_an_auroc_of_one() -> None:

@@ -81,7 +81,10 @@ def test_at_the_deadline_the_last_exit_that_is_done_answers(folder: tuple[Path, 
 
 def test_thresholds_of_a_budget_are_found_by_its_name(folder: tuple[Path, Any]) -> None:
     path, network = folder
-    assert Chain(path, thresholds="60 %")(pictures(network)[0]).exit == network.places[0].after
+    for name in ("60 %", "60%"):
+        assert Chain(path, thresholds=name)(pictures(network)[0]).exit == network.places[0].after
+    with pytest.raises(ExitError, match=r"there is no exit 'stage22'; there are block1"):
+        Chain(path, thresholds={"stage22": 0.1})
     with pytest.raises(ExitError, match=r"no thresholds for 'guaranteed', but for 60 %"):
         Chain(path)
     with pytest.raises(ExitError, match=r"no exits.json; name a folder"):

@@ -73,6 +73,13 @@ def test_two_exits_behind_a_removed_block_are_one(net: SuperNet) -> None:
     assert [place.after for place in places] == ["block4"]
 
 
+def test_two_names_of_one_place_are_refused(net: SuperNet) -> None:
+    (stage,) = proposed(net)
+    last = net.stages[0].blocks[-1].name
+    with pytest.raises(ExitError, match=f"{stage} and {last} end at one place"):
+        check_places(net, (stage, last), "probe")
+
+
 def test_an_unknown_place_is_refused_with_what_was_meant(net: SuperNet) -> None:
     with pytest.raises(ExitError, match=r"no 'stage11'.*stage1, block1.*Did you mean 'stage1'"):
         check_places(net, ("stage11",), "probe")
