@@ -104,10 +104,14 @@ class Chooser:
 def choose(choosers: Sequence[Chooser], budget: float) -> Choice | None:
     """The choice whose thresholds are best on pictures that did not choose them; None where none keeps the budget.
 
-    Of equals the choice is one without exits.
+    Of equals the choice is one without exits, and of these the cheapest.
     """
     choices = [choice for chooser in choosers if (choice := chooser.within(budget)) is not None]
-    return max(choices, key=lambda each: (float(each.folded.mean()), not each.candidate.exits), default=None)
+    return max(choices, key=_merit, default=None)
+
+
+def _merit(choice: Choice) -> tuple[float, bool, float]:
+    return float(choice.folded.mean()), not choice.candidate.exits, -choice.policy.expected
 
 
 def read_limits(budget: Mapping[str, float | str], largest: float, unit: str) -> tuple[float, float]:
