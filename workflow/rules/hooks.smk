@@ -101,12 +101,18 @@ def look_at_spaces():
     found = {job.wildcards.model for job in jobs if job.rule.name in asked}
     for model in sorted(found - COMPILED):
         logger.info(f"Checking that {model} has its space ...")
-        feasibility.check_space(of_model(model))
+        feasibility.check_space(of_model(model), compiled_of(model, jobs))
 
 
 def rules_of(model, jobs):
     """The rules that run for a model."""
     return {job.rule.name for job in jobs if job.wildcards_dict.get("model") == model}
+
+
+def compiled_of(model, jobs):
+    """The compiled SuperNet of a model; None where this run trains or compiles the model."""
+    is_made = rules_of(model, jobs) & {"pretrain", "compile"}
+    return None if is_made else Path(f"results/{model}/compiled.pt")
 
 
 @refusing
@@ -131,13 +137,11 @@ def check_operators(pair, jobs):
         logger.info(
             f"Checking that {pair.device} can run every operator of {pair.model} ..."
         )
-        compiled = Path(f"results/{pair.model}/compiled.pt")
-        cost = feasibility.check_operators(
-            found, None if "compile" in rules_to_run else compiled
-        )
+        compiled = compiled_of(pair.model, jobs)
+        cost = feasibility.check_operators(found, compiled)
         if cost:
             logger.info(cost)
-        if "compile" in rules_to_run:
+        if compiled is None:
             COMPILED.add(pair.model)
 
 

@@ -85,16 +85,17 @@ def _counts_images(config: Mapping[str, Any]) -> bool:
     return bool(rounds) and all(each.get("images") for each in rounds)
 
 
-def check_space(config: Mapping[str, Any]) -> None:
-    """Refuses a network that cannot be compiled into its space, before the network is trained.
+def check_space(config: Mapping[str, Any], compiled: Path | None = None) -> None:
+    """Refuses a network that cannot be compiled into its space, or has no place for its exits, before any work.
 
     Args:
         config: the composed configuration (``config.compose``) with its section ``model``.
+        compiled: see ``check_operators``.
 
     Raises:
         FeasibilityError: the source cannot be compiled; the message is that of the rule ``compile``.
     """
-    _ask({"model": config["model"], "device": None, "compiled": None, "timed": False})
+    _ask({"model": config["model"], "device": None, "compiled": compiled and str(compiled), "timed": False})
 
 
 def _ask(question: Mapping[str, Any]) -> str:

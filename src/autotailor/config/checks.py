@@ -66,13 +66,13 @@ def check(config: Mapping[str, Any]) -> None:
             "model.weights: pretrain trains with labels, and data.labels is false; give the trained network "
             "(model.weights, or an .onnx file as model.source), which then teaches alone"
         )
-    check_masks(config)
+    check_augmentation(config)
     data.check(config["data"])
     check_classes(config["model"], config["data"])
     check_named_code(config)
 
 
-def check_masks(config: Mapping[str, Any]) -> None:
+def check_augmentation(config: Mapping[str, Any]) -> None:
     """Raises DataError where a training would change pictures without their masks or boxes, or series as pictures."""
     from autotailor.data import has_labels
     from autotailor.data.augmentation.config import AugmentationConfig

@@ -38,8 +38,10 @@ from autotailor.project import places
 Section = dict[str, Any]
 SHARED = ("seed", "precision", "accelerator", "processes", "nodes")
 """Keys of the top level that hold for every training which names none of its own."""
-SPACE, EXITS = "model.space", "exits"
+SPACE = "model.space"
 """The section whose keys a model's file may leave out, and an override may name nevertheless."""
+EXITS = "exits"
+"""The section of the space of which the same holds."""
 FIRST = "first_data"
 """Where Hydra puts the section of data that a stage of ``finetune`` names."""
 AS_TASK = ("resolution", "mean", "std", "interpolation", "workers", "memory_gib", "cache")

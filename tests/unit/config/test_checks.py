@@ -14,7 +14,7 @@ from autotailor import config
 from autotailor.compute.accelerator import AcceleratorError
 from autotailor.compute.compilation import CompilationError
 from autotailor.config import ConfigError
-from autotailor.config.checks import check_masks
+from autotailor.config.checks import check_augmentation
 from autotailor.finetuning import TrainingError
 from autotailor.ir.errors import AutoTailorError
 from autotailor.profiling import LUT
@@ -345,10 +345,10 @@ def test_series_are_not_distorted_as_pictures() -> None:
             "polish": {"augmentation": augmentation},
         }
 
-    check_masks(sections(mixup=1.0, cutmix=1.0))
+    check_augmentation(sections(mixup=1.0, cutmix=1.0))
     for key, value in (("policy", "randaugment"), ("erasing", 0.5)):
         with pytest.raises(AutoTailorError, match=rf"^polish\.augmentation\.{key}: .*signals"):
-            check_masks(sections(**{key: value}))
+            check_augmentation(sections(**{key: value}))
 
 
 def test_data_of_a_stage_are_looked_for_before_any_work(tmp_path: Path) -> None:

@@ -155,9 +155,11 @@ def sample(space: Space, rng: random.Random | np.random.Generator) -> SubNet:
     return SubNet(space, tuple(indices))
 
 
-def sample_distinct(space: Space, count: int, rng: random.Random | np.random.Generator) -> tuple[SubNet, ...]:
-    """Different SubNets, each drawn as ``sample`` draws; all of them where the space has no more than ``count``."""
-    subnets: dict[SubNet, None] = {}
+def sample_distinct(
+    space: Space, count: int, rng: random.Random | np.random.Generator, first: Iterable[SubNet] = ()
+) -> tuple[SubNet, ...]:
+    """The first SubNets and different ones, drawn as ``sample`` draws; all of a space of no more than ``count``."""
+    subnets = dict.fromkeys(first)
     while len(subnets) < min(count, space.num_distinct):
         subnets[sample(space, rng)] = None
     return tuple(subnets)

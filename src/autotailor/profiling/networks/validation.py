@@ -11,7 +11,7 @@ import pandas as pd
 
 from autotailor.ir.metrics.uncertainty import LatencyError
 from autotailor.ir.space.metric import Metric
-from autotailor.ir.space.subnet import SubNet, largest, sample, smallest, stack
+from autotailor.ir.space.subnet import SubNet, largest, sample_distinct, smallest, stack
 from autotailor.ir.space.variable import Space
 from autotailor.profiling.device import DeviceConfig
 from autotailor.profiling.errors import ProfilingError
@@ -32,10 +32,7 @@ NOT_MEASURED = pd.DataFrame(columns=list(COLUMNS))
 def validation_subnets(space: Space, count: int, seed: int) -> tuple[SubNet, ...]:
     """The largest SubNet, the smallest, and distinct random ones: ``count`` in all, fewer in a small space."""
     rng = random.Random(seed)
-    chosen = dict.fromkeys((largest(space), smallest(space)))
-    while len(chosen) < min(count, space.num_distinct):
-        chosen[sample(space, rng)] = None
-    return tuple(chosen)
+    return sample_distinct(space, count, rng, (largest(space), smallest(space)))
 
 
 def validate(
